@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "options.h"
+#include "output.h"
 #include "verify.h"
 
 enum { CHECK_NONE = -1, CHECK_FAILED = 0, CHECK_OK = 1 }; // the `check` of a row
@@ -38,8 +39,8 @@ struct report_value_entry {
 static struct {
     const char *id, *about; // "02_saxpy/saxpy"
     const struct option_spec *specs;
-    FILE *json;
-    char json_path[4096], json_temporary[4160];
+    FILE *json_stdout;            // --json -
+    struct output_file json_file; // --json FILE
     char table[64];
     int extra_count, extras_given;
     const char *extra_names[REPORT_MAX_EXTRAS];
@@ -261,6 +262,10 @@ static inline void json_row(FILE *f, const struct report_row *r)
 static inline void json_device(FILE *f)
 {
     const struct device_facts *d = &device_facts;
+    if (!d->name[0]) { // the program ended before it had one
+        fprintf(f, "  \"device\": null,\n");
+        return;
+    }
     fprintf(f, "  \"device\": {\"id\": %d, \"name\": ", d->id);
     json_string(f, d->name);
     if (!DEVICE_IS_CPU)
@@ -314,30 +319,26 @@ static inline void json_write(FILE *f)
     fprintf(f, "%s]\n}\n", report.row_count ? "\n  " : "");
 }
 
-// Runs at every exit. A file appears whole or not at all: it is written beside its final name
-// and then renamed.
+// Runs at every exit. With a wrong command line there are no results: no file appears.
 static inline void json_finish(void)
 {
-    int wrong_usage = lesson_outcome.exit_code == EXIT_BAD_USAGE;
-    if (report.json && !wrong_usage)
-        json_write(report.json);
-    int failed = report.json && (fflush(report.json) != 0 || ferror(report.json));
-    if (report.json && fclose(report.json) != 0)
-        failed = 1;
-    if (report.json && report.json_path[0]) {
-        if (failed || wrong_usage)
-            remove(report.json_temporary);
-        else if (rename(report.json_temporary, report.json_path) != 0)
-            failed = 1;
+    int wrong_usage = lesson_outcome.exit_code == EXIT_BAD_USAGE, failed = 0;
+    if (report.json_file.stream && !wrong_usage) {
+        json_write(report.json_file.stream);
+        failed = !output_commit(&report.json_file);
+    } else if (report.json_stdout && !wrong_usage) {
+        json_write(report.json_stdout);
+        failed = ferror(report.json_stdout) || fclose(report.json_stdout) != 0;
+        report.json_stdout = NULL;
     }
-    report.json = NULL;
     free(report.rows);
     free(report.values);
     report.rows = NULL;
     report.values = NULL;
     report.row_count = report.value_count = 0;
     if (failed) {
-        fprintf(stderr, "--json %s: could not be written\n", common_options.json);
+        fprintf(stderr, "--json %s: could not be written: %s\n", common_options.json,
+                strerror(errno));
         _exit(EXIT_FAILED);
     }
 }
@@ -346,22 +347,15 @@ static inline void json_finish(void)
 static inline void json_open(void)
 {
     const char *path = common_options.json;
-    atexit(json_finish);
-    if (!path)
-        return;
-    if (strcmp(path, "-") == 0) { // keep the real stdout for the JSON, send all else away
+    if (path && strcmp(path, "-") == 0) { // keep the real stdout for the JSON, send all else away
         int out = dup(STDOUT_FILENO);
-        report.json = out < 0 ? NULL : fdopen(out, "w");
-        if (!report.json || !freopen("/dev/null", "w", stdout))
+        report.json_stdout = out < 0 ? NULL : fdopen(out, "w");
+        if (!report.json_stdout || !freopen("/dev/null", "w", stdout))
             lesson_exit(EXIT_FAILED, "--json -: stdout cannot be written");
-        return;
-    }
-    snprintf(report.json_path, sizeof(report.json_path), "%s", path);
-    snprintf(report.json_temporary, sizeof(report.json_temporary), "%s.%ld.part", report.json_path,
-             (long)getpid());
-    report.json = fopen(report.json_temporary, "w");
-    if (!report.json)
+    } else if (path && !output_open(&report.json_file, path)) {
         lesson_exit(EXIT_FAILED, "--json %s: %s", path, strerror(errno));
+    }
+    atexit(json_finish); // after output_open: exit() calls the newest handler first
 }
 
 #endif
