@@ -144,6 +144,44 @@ static inline void device_select(int id)
     device_require_code();
 }
 
+// Which limit of the device would kernel<<<grid, block>>> break? Writes it into `text` and returns
+// 1; returns 0 when the launch is within all of them (registers and shared memory aside).
+static inline int launch_breaks_limit(dim3 grid, dim3 block, char *text, size_t size)
+{
+    const struct {
+        const char *what;
+        size_t asked;
+        enum cudaDeviceAttr limit;
+    } sides[] = {
+        {"threads a block", (size_t)block.x * block.y * block.z, cudaDevAttrMaxThreadsPerBlock},
+        {"block x", block.x, cudaDevAttrMaxBlockDimX},
+        {"block y", block.y, cudaDevAttrMaxBlockDimY},
+        {"block z", block.z, cudaDevAttrMaxBlockDimZ},
+        {"grid x", grid.x, cudaDevAttrMaxGridDimX},
+        {"grid y", grid.y, cudaDevAttrMaxGridDimY},
+        {"grid z", grid.z, cudaDevAttrMaxGridDimZ},
+    };
+    for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++) {
+        size_t limit = (size_t)device_attribute(sides[i].limit);
+        if (sides[i].asked >= 1 && sides[i].asked <= limit)
+            continue;
+        snprintf(text, size, "%s: %zu asked, this device takes 1 to %zu", sides[i].what,
+                 sides[i].asked, limit);
+        return 1;
+    }
+    return 0;
+}
+
+// The SM that runs the calling thread, from the PTX register %smid; always 0 on the CPU backend.
+static inline __device__ unsigned sm_id(void)
+{
+    unsigned id = 0;
+#ifndef CUDA_CPU_BACKEND
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(id)); // volatile: preemption may move a thread
+#endif
+    return id;
+}
+
 // Does this machine look as if a GPU could be used, although the program was built for the CPU?
 static inline int nvidia_driver_present(void)
 {
