@@ -15,13 +15,13 @@
 #include "../common/lesson.h"
 #include "../common/timeline.h"
 
-enum { THREADS = 32, BUSY_THREADS = 1024, BUSY_BLOCKS_PER_SM = 32, MAX_STEPS = 1 << 21 };
+enum { THREADS = 32, MAX_STEPS = 1 << 21 };
 
 // Reads its inputs first and writes its result after `steps` dependent multiply-adds: whoever
 // reads `out` too early is certain to find the old value. out = a + b + steps, exact below 2^24.
 __global__ void node(int steps, float one, const float *a, const float *b, float *out)
 {
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int i = threadIdx.x; // one block is all there is
     float value = a[i] + b[i];
     for (int step = 0; step < steps; step++)
         value = value * one + 1.0f;
@@ -81,75 +81,6 @@ static int run(const struct diamond *d, int with_waits, struct timeline *t, cons
     return right;
 }
 
-// Both kernels begin with zeros, so that every value has become `steps`.
-static void verify_steps(const char *what, int steps, const float *d_x, size_t count)
-{
-    float *h_x = (float *)host_malloc(count * sizeof(float));
-    CUDA_CHECK(cudaMemcpy(h_x, d_x, count * sizeof(float), cudaMemcpyDeviceToHost));
-    struct verifier v = verify_begin(what, 0, 0);
-    for (size_t i = 0; i < count; i++)
-        verify_value(&v, i, h_x[i], steps);
-    verify_end(&v);
-    free(h_x);
-}
-
-// A GPU full of work, and one small kernel that should not wait for all of it. Returns how long
-// the small one took from the moment its stream was ready.
-static double urgent_ms(int steps, float *d_busy, float *d_small, int priority, int low,
-                        const char *title)
-{
-    struct timeline t;
-    cudaStream_t background, urgent;
-    int blocks = device_facts.sm_count * BUSY_BLOCKS_PER_SM; // many times what fits at once
-    size_t count = (size_t)blocks * BUSY_THREADS;
-    CUDA_CHECK(cudaMemset(d_busy, 0, count * sizeof(float)));
-    CUDA_CHECK(cudaMemset(d_small, 0, THREADS * sizeof(float)));
-    CUDA_CHECK(cudaStreamCreateWithPriority(&background, cudaStreamNonBlocking, low));
-    CUDA_CHECK(cudaStreamCreateWithPriority(&urgent, cudaStreamNonBlocking, priority));
-    timeline_begin(&t, title, "stream");
-    TIMELINE_SPAN (&t, 0, background, 'b') {
-        node<<<blocks, BUSY_THREADS, 0, background>>>(steps, 1.0f, d_busy, d_busy, d_busy);
-        CUDA_CHECK_LAUNCH();
-    }
-    TIMELINE_SPAN (&t, 1, urgent, 'u') {
-        node<<<1, THREADS, 0, urgent>>>(steps, 1.0f, d_small, d_small, d_small);
-        CUDA_CHECK_LAUNCH();
-    }
-    timeline_finish(&t);
-    timeline_print(&t, t.total_ms);
-    verify_steps("the background kernel", steps, d_busy, count);
-    verify_steps("the urgent kernel", steps, d_small, THREADS);
-    double ms = t.spans[1].end_ms - t.spans[1].begin_ms;
-    timeline_free(&t);
-    CUDA_CHECK(cudaStreamDestroy(background));
-    CUDA_CHECK(cudaStreamDestroy(urgent));
-    return ms;
-}
-
-static void show_priorities(int steps, float *d_small)
-{
-    int low = 0, high = 0; // smaller numbers are more urgent
-    CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&low, &high));
-    if (low == high) {
-        printf("\nthis device has no stream priorities\n");
-        return;
-    }
-    size_t count = (size_t)device_facts.sm_count * BUSY_BLOCKS_PER_SM * BUSY_THREADS;
-    float *d_busy;
-    CUDA_CHECK(cudaMalloc(&d_busy, count * sizeof(float)));
-    printf("\npriorities %d (low) to %d (high); b fills the GPU, u is small and comes later\n", low,
-           high);
-    double equal = urgent_ms(steps, d_busy, d_small, low, low, "u has the same priority");
-    double first = urgent_ms(steps, d_busy, d_small, high, low, "u has the highest priority");
-    printf(
-        "u was done after %.3f ms with equal, after %.3f ms with highest priority: its block takes "
-        "the first\nplace that a block of b leaves. Blocks that run already are not stopped.\n",
-        equal, first);
-    report_number("urgent_equal_priority_ms", equal);
-    report_number("urgent_high_priority_ms", first);
-    CUDA_CHECK(cudaFree(d_busy));
-}
-
 int main(int argc, char **argv)
 {
     size_t steps = default_size(512 << 10, 1 << 15);
@@ -201,8 +132,6 @@ int main(int argc, char **argv)
     report_number("right_with_waits", right_with);
     report_number("without_waits_ms", without.total_ms);
     report_number("with_waits_ms", with.total_ms);
-    show_priorities((int)steps / 8, d.d_d);
-
     timeline_free(&without);
     timeline_free(&with);
     for (int e = 0; e < 3; e++)
