@@ -172,6 +172,18 @@ static inline int launch_breaks_limit(dim3 grid, dim3 block, char *text, size_t 
     return 0;
 }
 
+// Ends the program when no grid can cover n elements with one element a thread.
+static inline void require_grid(size_t n, int block)
+{
+    size_t blocks = n / (size_t)block + (n % (size_t)block != 0);
+    size_t most = (size_t)device_attribute(cudaDevAttrMaxGridDimX);
+    if (blocks > most)
+        lesson_exit(EXIT_FAILED,
+                    "--n %zu needs %zu blocks of %d threads, a grid of this device has at most "
+                    "%zu: choose a larger --block",
+                    n, blocks, block, most);
+}
+
 // The SM that runs the calling thread, from the PTX register %smid; always 0 on the CPU backend.
 static inline __device__ unsigned sm_id(void)
 {
