@@ -6,6 +6,7 @@
 // longest, and by what factor?
 //
 // usage: saxpy [n]   (also --n; --block threads a block; --help)
+// sanitizer: --n 10003
 #include "../common/lesson.h"
 
 __global__ void saxpy(size_t n, float a, const float *x, float *y)
@@ -58,6 +59,7 @@ int main(int argc, char **argv)
     size_t bytes = n * sizeof(float);
     float *d_x, *d_y;
     require_device_memory(n, 2 * sizeof(float), "--n");
+    require_grid(n, block);
     float *h_x = (float *)host_malloc(bytes), *h_y = (float *)host_malloc(bytes);
     float *h_result = (float *)host_malloc(bytes);
     CUDA_CHECK(cudaMalloc(&d_x, bytes));
