@@ -95,6 +95,7 @@ int main(int argc, char **argv)
         lesson_waive("this device has no memory pools (they need driver 470 or newer, and a GPU "
                      "outside a vGPU that forbids them): use cudaMalloc once, before the loop");
     require_device_memory(w.n, 3 * sizeof(float), "--n");
+    require_grid(w.n, BLOCK);
     size_t bytes = w.n * sizeof(float);
     float *h_x = (float *)host_malloc(bytes);
     for (size_t i = 0; i < w.n; i++)

@@ -88,6 +88,7 @@ int main(int argc, char **argv)
     size_t bytes = n * sizeof(float);
     float *d_x, *d_y;
     require_device_memory(n, 2 * sizeof(float), "--n");
+    require_grid(n, block);
     float *h_x = (float *)host_malloc(bytes), *h_y = (float *)host_malloc(bytes);
     fill_random(h_x, n, 1);
     CUDA_CHECK(cudaMalloc(&d_x, bytes));
