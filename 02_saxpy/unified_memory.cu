@@ -15,15 +15,6 @@ __global__ void saxpy(size_t n, float a, const float *x, float *y)
         y[i] = a * x[i] + y[i];
 }
 
-// Waits long enough for the host to be first, then writes.
-__global__ void write_late(long long cycles, volatile int *value)
-{
-    long long begin = clock64();
-    while (clock64() - begin < cycles)
-        ;
-    *value = 1;
-}
-
 enum kind { PAGEABLE, PINNED, MANAGED, PREFETCHED, MAPPED, KINDS };
 
 static const char *const kind_names[KINDS] = {
@@ -170,36 +161,6 @@ static double measure(enum kind kind, size_t n, int block, double first_ms)
     return t.median_ms;
 }
 
-// A launch returns before the kernel has run. With managed memory nothing stops the host from
-// looking too early.
-static void show_missing_synchronise(void)
-{
-    int *value;
-    printf("\nthe host reads without cudaDeviceSynchronize()\n");
-    if (!device_attribute(cudaDevAttrConcurrentManagedAccess)) {
-        printf(
-            "  not tried: with concurrentManagedAccess = 0 the host dies of a segmentation fault "
-            "when it\n  touches managed memory while a kernel runs\n");
-        return;
-    }
-    CUDA_CHECK(cudaMallocManaged(&value, sizeof(*value)));
-    *value = 0;
-    long long cycles = 20LL * device_attribute(cudaDevAttrClockRate); // kHz: cycles in a ms
-    write_late<<<1, 1>>>(cycles, value);
-    CUDA_CHECK_LAUNCH();
-    int early = *(volatile int *)value;
-    CUDA_CHECK_SYNC();
-    int late = *(volatile int *)value;
-    printf("  the kernel writes 1; the host read %d right after the launch and %d after the "
-           "synchronise\n",
-           early, late);
-    printf("  %s\n", early == 0 ? "too early: a launch only queues the kernel"
-                                : "this time the kernel was first; nothing promises that");
-    check_that(late == 1, "after the synchronise the host read %d", late);
-    report_number("read_before_synchronise", early);
-    CUDA_CHECK(cudaFree(value));
-}
-
 int main(int argc, char **argv)
 {
     size_t n = default_size(1 << 24, 1 << 18);
@@ -231,6 +192,5 @@ int main(int argc, char **argv)
     if (!DEVICE_IS_CPU && ms[MANAGED] > 0 && ms[PREFETCHED] > 0)
         printf("Managed memory takes %.1f times as long as pinned copies, prefetched %.1f times.\n",
                ms[MANAGED] / ms[PINNED], ms[PREFETCHED] / ms[PINNED]);
-    show_missing_synchronise();
     return lesson_end();
 }
