@@ -73,6 +73,8 @@ struct option_spec {
         NULL, KIND_END, NULL, 0, 0, NULL, NULL                                                     \
     }
 
+// The default of an OPTION_SIZE whose value then comes from elsewhere, such as another option.
+#define SIZE_NOT_GIVEN SIZE_MAX
 // Sizes beyond this are typing errors: 2^44 floats are 64 TiB.
 #define MAX_ELEMENTS ((size_t)1 << 44)
 
@@ -263,7 +265,9 @@ static inline const char *option_value_text(const struct option_spec *o, char te
         snprintf(text, 64, "%s", *(int *)o->value ? "yes" : "no");
         break;
     case KIND_SIZE:
-        snprintf(text, 64, "%s", size_text(*(size_t *)o->value, size));
+        snprintf(text, 64, "%s",
+                 *(size_t *)o->value == SIZE_NOT_GIVEN ? "not given"
+                                                       : size_text(*(size_t *)o->value, size));
         break;
     case KIND_INT:
         snprintf(text, 64, "%d", *(int *)o->value);
