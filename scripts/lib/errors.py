@@ -392,7 +392,7 @@ MESSAGES = [
             "2.42). gcc is not at fault: another gcc meets the same headers.",
             "Use a newer toolkit (sinpi, cospi: 13.0; rsqrt: 13.2), or build in a container or distribution with an older "
             "glibc. ldd --version shows yours.", "gcc and the driver."),
-    Message("NVCC_NOT_ON_PATH", r"nvcc: (command not found|not found)|nvcc.{0,30}No such file or directory|No CMAKE_CUDA_COMPILER "
+    Message("NVCC_NOT_ON_PATH", r"\bnvcc'?:? (command not found|not found)|nvcc.{0,30}No such file or directory|No CMAKE_CUDA_COMPILER "
             r"could be found|Failed to find nvcc|CUDA_HOME environment variable is not set",
             "The compiler nvcc was not found. The driver does not contain it; the toolkit may be installed outside of PATH.",
             "ls /usr/local/cuda*/bin/nvcc; then export PATH=/usr/local/cuda/bin:$PATH. On a cluster: module load cuda.",
@@ -444,7 +444,7 @@ MESSAGES = [
     Message("CHECK_OPEN_MODULES", r"requires? use of the NVIDIA open kernel modules|RmInitAdapter failed|No devices were found",
             "The kernel module is loaded and cannot use any GPU. GPUs from Blackwell on work only with the open kernel modules.",
             "modinfo -F license nvidia (must say MIT/GPL for the open one); sudo dmesg | grep -iE 'nvrm|RmInit'", "The toolkit."),
-    Message("NO_KERNEL_DRIVER", r"couldn.?t communicate with the NVIDIA driver|nvidia-smi: (command )?not found|modprobe.{0,40}nvidia.{0,20} "
+    Message("NO_KERNEL_DRIVER", r"couldn.?t communicate with the NVIDIA driver|nvidia-smi'?:? (command )?not found|modprobe.{0,40}nvidia.{0,20} "
             r"not found|/proc/driver/nvidia/version.{0,20}(does not exist|No such)|Can't find the NVIDIA kernel module|"
             r"Found no NVIDIA driver",
             "The NVIDIA kernel module is not loaded: not installed, not built for this kernel, or refused by Secure Boot.",
@@ -569,9 +569,11 @@ def cuda_hits(text):
                       r"error code|code|cudaError(?:_t)?|CUresult|returned|status)\s*(?:[:=#(]|is|was)?\s*\(?(\d{1,3})\b(?![.\d])")
     for match in re.finditer(number_pattern, text, re.IGNORECASE):
         number = int(match.group(1))
-        context = lower[max(0, match.start() - 60):match.end() + 60]
-        if not re.search(r"cud|gpu|nvidia|nvcc|kernel|launch", context) and len(whole) > 40:
-            continue
+        start, end = lower.rfind("\n", 0, match.start() + 1) + 1, lower.find("\n", match.end())
+        line = lower[start:end if end >= 0 else len(lower)]
+        alone = re.match(r"^(error|err|code)( code| number)?[ :=#]*\d+$", whole, re.IGNORECASE)
+        if not re.search(r"cud|gpu|nvidia|kernel|launch|culaunch|cuinit|cumem|cumodule", line) and not alone:
+            continue  # make and the shell speak of errors with numbers, too
         if number in TABLE and number not in (4, 6, 7, 8):  # of these four, the meaning before 10.1 is the likely one
             hits.append((match.start(), number, None))
         elif number in OLD_NUMBERS:

@@ -1,7 +1,8 @@
 """Collects what can be known about CUDA on this machine, as plain data; judge.py decides what it means.
 
 Every tool is looked up on PATH and runs with a time limit, so nothing hangs. Absolute paths go through
-CHECK_ENV_ROOT, and CHECK_ENV_PROBE replaces the libcuda probe: that is how the tests fake a machine.
+CHECK_ENV_ROOT; CHECK_ENV_PROBE replaces the libcuda probe and CHECK_ENV_NVCC_CPU the CPU backend's compiler: that
+is how the tests fake a machine.
 The schema is described in docs/diagnosis.md. A fact that could not be found out is None.
 """
 
@@ -436,7 +437,8 @@ def kernel_test(facts):
 
 def cpu_backend_test():
     """The same kernel with the suite's CPU backend; None where its compiler script is missing."""
-    script = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nvcc-cpu")
+    script = os.environ.get("CHECK_ENV_NVCC_CPU") or os.path.join(
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nvcc-cpu")
     if not os.path.exists(script) or not shutil.which("g++"):
         return None
     return compile_and_run([script], True)

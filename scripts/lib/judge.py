@@ -49,7 +49,7 @@ class View:
         self.no_driver = None  # True: known to be absent
         self.module_version = self.library_version = self.module_license = self.module_loaded = None
         self.compat = self.stub = None  # path of such a libcuda, if it is what gets loaded
-        self.loaded_libcuda = None
+        self.loaded_libcuda = self.smi_error = None
         self.gpus = []  # dicts: name, cc, mig, mig_devices, compute_mode
         self.gpu_name = self.cc = self.cc_major = None
         self.pci_gpu = self.device_nodes = self.init_error = self.device_count = None
@@ -70,7 +70,7 @@ class View:
         self.jetson = False
         self.header_test = self.kernel_test = None
         self.cuda_home = None
-        self.has_cxx = None
+        self.has_cxx = self.cpu_backend = None
 
 
 # --- from facts to the view
@@ -99,7 +99,7 @@ def view_of_report(facts):
     read_driver(v, cell["driver"])
     read_toolkit(v, cell["toolkit"])
     read_gcc(v, cell["gcc"])
-    v.gpu_name = cell["gpu"]
+    v.gpu_name = None if re.match(r"^(not|un)\b|^not ", cell["gpu"] or "") else cell["gpu"]
     read_cc(v, cell["cc"], cell["gpu"])
     read_torch(v, cell["torch"], cell["toolkit"], cell["build_arch_flags"])
     read_flags(v, cell["build_arch_flags"])
@@ -234,8 +234,9 @@ def read_torch(v, text, toolkit_text, flags_text):
     arch_list = arch_words(listed.group(1)) if listed else []
     if not arch_list and flags_text and not re.search(r"TORCH_CUDA_ARCH_LIST|gencode|-arch|CMAKE", flags_text):
         arch_list = arch_words(flags_text) if len(arch_words(flags_text)) > 1 else []
-    number = re.match(r"^\D{0,12}?v?(\d+\.\d+(?:\.\d+)?\S*)", (text or "").split("arch")[0])
-    v.torch = {"version": number.group(1).rstrip(";,") if number else text, "cuda": wheel_cuda(joined),
+    before = (text or "").split("arch")[0].strip(" ;,")
+    number = re.match(r"^\D{0,12}?v?(\d+\.\d+(?:\.\d+)?\S*)", before)
+    v.torch = {"version": number.group(1).rstrip(";,") if number else before or None, "cuda": wheel_cuda(joined),
                "arch_list": arch_list or None, "cpu": bool(re.search(r"\+cpu\b|\bcpu[ -]only|cpu wheel", joined))}
 
 
@@ -312,10 +313,11 @@ def view_of_record(facts):
     v.init_error = driver.get("init_error") if isinstance(driver.get("init_error"), int) else None
     v.device_count = driver.get("device_count") if isinstance(driver.get("device_count"), int) else None
     v.device_nodes = driver.get("device_nodes")
+    v.smi_error = text_of(as_dict(driver.get("smi")).get("error"))
     if driver.get("present") is False:
         v.no_driver = True
     for gpu in as_list(facts.get("gpus")):
-        v.gpus.append(dict(gpu, cc=tables.parse_cc(gpu.get("cc")) if gpu.get("cc") is not None else None))
+        v.gpus.append(dict(gpu, name=text_of(gpu.get("name")), cc=tables.parse_cc(gpu.get("cc"))))
     if v.gpus:
         v.gpu_name = text_of(v.gpus[0].get("name"))
         v.cc = v.gpus[0]["cc"] or tables.cc_of_name(v.gpu_name)
@@ -323,7 +325,9 @@ def view_of_record(facts):
     if "CUDA_VISIBLE_DEVICES" in env:
         v.visible_devices = env["CUDA_VISIBLE_DEVICES"]
     v.cuda_home = text_of(env.get("CUDA_HOME"))
-    v.toolkits = as_list(facts.get("toolkits"))
+    for toolkit in as_list(facts.get("toolkits")):
+        v.toolkits.append(dict(toolkit, path=text_of(toolkit.get("path")), error=text_of(toolkit.get("error")),
+                               version=toolkit["version"] if tables.version(text_of(toolkit.get("version"))) else None))
     first = next((t for t in v.toolkits if t.get("first")), None)
     if first:
         v.toolkit = tables.version(first.get("version"))
@@ -344,6 +348,7 @@ def view_of_record(facts):
                    "cpu": "+cpu" in str(torch["version"]) or ("cuda" in torch and torch["cuda"] is None
                                                              and not torch.get("hip"))}
     v.numba = as_dict(facts.get("numba")) or None
+    v.cpu_backend = as_dict(facts.get("cpu_backend")) or None
     if isinstance(facts.get("build_arch_flags"), str):
         read_flags(v, facts["build_arch_flags"])
     v.hints = " ".join([v.text, v.gpu_name or ""])
@@ -394,7 +399,7 @@ def short_driver(v):
 
 def torch_words(v):
     cuda = " for CUDA %s" % dotted(v.torch["cuda"]) if v.torch["cuda"] else ""
-    return "PyTorch %s%s" % (v.torch["version"] or "of unknown version", cuda)
+    return "PyTorch%s%s" % (" " + v.torch["version"] if v.torch["version"] else "", cuda)
 
 
 def from_table(hit, code=None, why_first="", **changes):
@@ -425,36 +430,55 @@ def judge_text(v):
 
 def no_image(v, hit):
     """209 and its family: whose code lacks the GPU, the wheel's, the image's or the own build's?"""
-    ext = v.flags_text and re.search(r"TORCH_CUDA_ARCH_LIST", v.flags_text)
-    if v.torch and not ext:
-        return wheel_lacks(v, hit)
-    if v.torch or ext:
+    if v.flags_text and re.search(r"TORCH_CUDA_ARCH_LIST", v.flags_text):
         return ext_lacks(v, hit)
+    if v.torch:
+        return ext_lacks(v, hit) if about_extension(v) else wheel_lacks(v, hit)
     run = "scripts/inspect FILE shows what is in the file. Rebuild: make SMS=%s" % (
         tables.arch_number(v.cc) if v.cc else "86 (your GPU's number)")
-    if v.flags:
-        if covers(v.flags, v.cc) and not re.search(r"ARCHITECTURES.{0,40}sm_", v.flags_text):
-            return Diagnosis(
-                "FACTS_CONTRADICT", "The build flags cover this GPU, and still its code is missing.",
-                "%s runs on %s. So the file that failed was not built with these flags (a stale build folder or cache, "
-                "another library), or the GPU is another one." % (listed(v.flags), gpu_words(v)),
-                "scripts/inspect on the program and on each library it loads; then rebuild in a new folder",
-                "The flags and the driver.", sure=False)
-        sass_malformed = "CMake takes 70, not sm_70. " if re.search(r"ARCHITECTURES.{0,40}sm_", v.flags_text) else ""
-        return Diagnosis("BUILD_LACKS_ARCH", "The program was built without code for this GPU.",
-                         "%sBuilt for %s; the GPU is %s. %s" % (
-                             sass_malformed, listed(v.flags), gpu_words(v),
-                             "Machine code runs only inside its major version, on the same minor or a higher one"
-                             + ("" if any(k == "ptx" for k, _, _ in v.flags) else "; there is no PTX.")),
-                         run, hit["keep"], sure=v.cc is not None, missing="" if v.cc else "the GPU's compute capability")
-    if v.cc_major is not None and v.cc_major <= 7 and v.cc != (7, 5) and not v.toolkit:
-        return Diagnosis("GPU_TOO_OLD_FOR_IMAGE", "The prebuilt program or image has no code for a GPU this old.",
-                         "%s; newer builds leave out Maxwell, Pascal and Volta, and PTX does not go back to older GPUs."
-                         % gpu_words(v), "Use an older (legacy) tag of the image, or build it yourself: make SMS=%s" % (
-                             tables.arch_number(v.cc) if v.cc else "61 (your GPU's number)"),
-                         "The driver.", sure=False, missing="what the file holds (scripts/inspect FILE)")
+    malformed = bool(re.search(r"ARCHITECTURES.{0,40}\bsm_", v.flags_text or ""))
+    if v.flags and covers(v.flags, v.cc) and not malformed:
+        return Diagnosis(
+            "FACTS_CONTRADICT", "The build flags cover this GPU, and still its code is missing.",
+            "%s runs on %s. So the file that failed was not built with these flags (a stale build folder or cache, "
+            "another library), or the GPU is another one." % (listed(v.flags), gpu_words(v)),
+            "scripts/inspect on the program and on each library it loads; then rebuild in a new folder",
+            "The flags and the driver.", sure=False)
+    if v.flags_text:
+        why = "Built for %s; the GPU is %s. " % (listed(v.flags) if v.flags else "'%s'" % v.flags_text, gpu_words(v))
+        if malformed:
+            why += "CMake takes 70, not sm_70."
+        elif v.flags:
+            why += "Machine code runs only inside its major version, on the same minor or a higher one" + (
+                "; PTX only on newer GPUs." if any(k == "ptx" for k, _, _ in v.flags) else "; there is no PTX.")
+        return Diagnosis("BUILD_LACKS_ARCH", "The program was built without code for this GPU.", why, run, hit["keep"],
+                         sure=bool(v.cc and v.flags and not malformed),
+                         missing="" if v.cc else "the GPU's compute capability")
+    old = v.cc_major is not None and (v.cc or (v.cc_major, 0)) < (7, 5) and not v.toolkit
+    if old or (v.container and not v.toolkit):
+        code = "GPU_TOO_OLD_FOR_IMAGE" if old else "BUILD_LACKS_ARCH"
+        return Diagnosis(code, "The prebuilt program or image has no code for %s." % (
+            "a GPU this old" if old else gpu_words(v)), "%s." % gpu_words(v) + (
+                " Newer builds leave out Maxwell, Pascal and Volta, and PTX does not go back to older GPUs." if old else ""),
+            "Use %s tag of the image, or build it yourself: make SMS=%s" % (
+                "an older (legacy)" if old else "a newer", tables.arch_number(v.cc) if v.cc else "61 (your GPU's number)"),
+            "The driver.", sure=False, missing="what the file holds (scripts/inspect FILE)")
     return Diagnosis("BUILD_LACKS_ARCH", "The program holds no code for this GPU.", hit["means"], run, hit["keep"],
                      sure=False, missing="what the file holds (scripts/inspect FILE)")
+
+
+def about_extension(v):
+    """Is the missing code more likely an extension's than the wheel's? Official wheels of CUDA 11.7 and newer have
+    machine code for 7.5 to 8.9, those of 11.8 and newer for 9.0, as far as known; the list, if given, decides."""
+    if re.search(r"extension|setup\.py|docker build|\.so\b|mmcv|\bext\b", v.hints):
+        return True
+    if v.torch["arch_list"]:
+        return bool(covers(v.torch["arch_list"], v.cc))
+    version = tables.version(v.torch["version"])
+    cuda = v.torch["cuda"] or ((11, 7) if version and version >= (1, 13) else None)
+    if not cuda or not v.cc or re.search(r"nightly", v.hints):
+        return False
+    return (7, 5) <= v.cc < (9, 0) and cuda >= (11, 7) or v.cc == (9, 0) and cuda >= (11, 8)
 
 
 def wheel_lacks(v, hit):
@@ -493,6 +517,9 @@ def wheel_lacks(v, hit):
                          "pip install torch --index-url https://download.pytorch.org/whl/cu126 (the last wheels with Maxwell and "
                          "Pascal), then print torch.cuda.get_arch_list()", keep, sure=bool(images and cc) or bool(too_old))
     new = cc and cc[0] >= 10
+    if new and v.torch and v.torch["cuda"] and v.torch["cuda"] >= (12, 8) and not images:
+        has = (" Wheels for CUDA 12.8 and newer have this GPU, as far as known: another PyTorch may be the one that is imported, or "
+               "another library lacks the GPU.")
     return Diagnosis("WHEEL_LACKS_ARCH", "The installed PyTorch wheel has no code for this GPU%s." % (" (%s)" % sm(cc) if cc else ""),
                      "%s.%s%s" % (torch, has, " Machine code for another major version does not run, and there is no PTX that could "
                                   "be compiled." if images else ""),
@@ -559,7 +586,7 @@ def unsupported_arch(v, hit):
     if v.toolkit is None and last is None and first is None:
         return from_table(hit, sure=False, missing="the toolkit's version")
     if first and v.toolkit and v.toolkit < first:
-        near = [cc for cc in tables.toolkit_archs(v.toolkit) if cc[0] == arch[0] and cc < arch]
+        near = [cc for cc in tables.toolkit_archs(v.toolkit) if cc[0] == arch[0] and cc < arch and cc not in tables.TEGRA]
         hint = " Meanwhile SMS=%s builds machine code that runs on it." % tables.arch_number(near[-1]) if near else ""
         more = ""
         if v.smi_cuda and v.smi_cuda >= first:
@@ -648,13 +675,13 @@ def compat_on_geforce(v, hit):
 
 
 def driver_mismatch(v, hit):
-    if v.module_version and v.library_version and v.module_version != v.library_version:
+    if v.module_version and v.library_version and v.module_version != v.library_version and not v.compat:
         return module_mismatch(v)
     d = from_table(hit)
     if v.compat:
-        d.why = "The loaded libcuda is %s." % v.compat
+        d.why = "The loaded libcuda is %s. " % v.compat
     if v.driver_text:
-        d.why += " The kernel module is %s." % short_driver(v)
+        d.why += "The kernel module is %s." % short_driver(v)
     if not v.container and not v.compat:
         d.sure, d.missing = False, "whether a container or a compat folder is in use, and whether the driver was just updated"
     return d
@@ -717,6 +744,11 @@ def missing_driver(v, stated=True):
                          "docker run --gpus all ... (Podman: --device nvidia.com/gpu=all; Apptainer: --nv)"
                          + ("" if v.container else "; outside of a container: nvidia-smi, and install the driver if it fails"),
                          keep, sure=bool(v.container) and stated, missing="" if v.container else "whether this is a container, and what nvidia-smi says")
+    if v.module_version and not v.loaded_libcuda:
+        return Diagnosis("NO_DRIVER_LIBRARY", "The kernel module (%s) is loaded, and the driver's library libcuda.so.1 is missing."
+                         % v.module_version, "A driver package without its CUDA part (a headless or server variant), or a removed one.",
+                         "Install the matching library package (Ubuntu: libnvidia-compute-%s, Fedora and RHEL: nvidia-driver-cuda)"
+                         % v.module_version.split(".")[0], keep)
     if v.nouveau:
         return Diagnosis("NOUVEAU_IN_USE", "The open nouveau driver holds the GPU, so the NVIDIA module cannot.", "Only one of them can.",
                          "Install the distribution's NVIDIA driver package (it blocks nouveau) and reboot.", keep)
@@ -887,7 +919,7 @@ def rule_driver(v):
         return None
     if v.report:
         return missing_driver(v)
-    hardware = bool(v.pci_gpu) or bool(v.gpus)
+    hardware = bool(v.pci_gpu) or bool(v.gpus) or bool(v.module_version)
     if hardware or v.wsl:
         return missing_driver(v)
     return None  # no driver and no GPU: rule_no_gpu says so
@@ -907,6 +939,18 @@ def rule_module(v):
     if v.module_version and v.library_version and v.module_version != v.library_version and not v.compat:
         return module_mismatch(v)
     return None
+
+
+def rule_smi(v):
+    """nvidia-smi is there and fails: its message says more than the numbers."""
+    if not v.smi_error or v.no_driver:
+        return None
+    hits = [h for h in errors.recognise(v.smi_error) if not h["number"]]
+    if hits:
+        rule = TEXT_RULES.get(hits[0]["code"])
+        return (rule(v, hits[0]) if rule else None) or from_table(hits[0])
+    return Diagnosis("NVIDIA_SMI_FAILS", "nvidia-smi fails, so the driver is in doubt.", "It says: %s" % errors.normal(v.smi_error)[:200],
+                     "sudo dmesg | grep -iE 'nvrm|xid'", "The toolkit.", severity=WARNING, sure=False)
 
 
 def rule_compat(v):
@@ -1000,6 +1044,10 @@ def rule_toolkit(v):
             return toolkit_against_gpu(v, v.toolkits[0])
         return None
     first = next((t for t in v.toolkits if t.get("first")), None)
+    if first and not first.get("version"):
+        return Diagnosis("NVCC_FAILS", "The first nvcc on PATH (%s) does not answer." % first.get("path"), "It says: %s" % (
+            errors.normal(first.get("error") or "nothing")[:200]), "Remove it from PATH or repair it; others here: %s" % (", ".join(
+                str(t.get("path")) for t in v.toolkits if t is not first) or "none"), "The driver.")
     if first is None:
         if v.toolkits:
             folder = str(v.toolkits[0].get("path") or "/usr/local/cuda/bin/nvcc").rsplit("/", 1)[0]
@@ -1033,8 +1081,8 @@ def toolkit_against_gpu(v, first):
     if not want:
         return Diagnosis("GPU_NOT_KNOWN_HERE", "nvcc %s does not list %s." % (version, name), "Compute capability %s is not in this script's tables "
                          "either." % dotted(v.cc), "nvcc --list-gpu-arch; look for a newer toolkit", "The driver.", sure=False)
-    near = [a for a in archs if a[0] == v.cc[0] and a < v.cc]
-    older = [a for a in archs if a < v.cc]
+    near = [a for a in archs if a[0] == v.cc[0] and a < v.cc and a not in tables.TEGRA]
+    older = [a for a in archs if a < v.cc and a not in tables.TEGRA]
     hint = ("; until then build for sm_%s, which runs on it: make SMS=%s" % ((tables.arch_number(max(near)),) * 2) if near else
             "; until then PTX for compute_%s, which the driver compiles: nvcc -arch=compute_%s" % ((tables.arch_number(max(older)),) * 2) if older else "")
     return Diagnosis("TOOLKIT_TOO_OLD", "nvcc %s%s is too old for %s." % (version, where, name),
@@ -1047,6 +1095,11 @@ def rule_two_toolkits(v):
     """Two toolkits are no fault, but a frequent surprise."""
     versions = {t.get("version") for t in v.toolkits if t.get("version")}
     first = next((t for t in v.toolkits if t.get("first")), None)
+    home = next((t for t in v.toolkits if v.cuda_home and str(t.get("path")).startswith(v.cuda_home + "/")), None)
+    if first and home and home is not first and home.get("version") != first.get("version"):
+        return Diagnosis("TWO_TOOLKITS", "CUDA_HOME names toolkit %s, and the first nvcc on PATH is %s (%s)." % (
+            home.get("version"), first.get("version"), first.get("path")), "Make and the shell take the one on PATH, PyTorch and some build "
+            "systems the one of CUDA_HOME.", "export CUDA_HOME=<folder of the one you want> PATH=$CUDA_HOME/bin:$PATH", "", severity=WARNING)
     if len(versions) > 1 and first:
         others = ", ".join("%s (%s)" % (t.get("version"), t.get("path")) for t in v.toolkits if t is not first)
         return Diagnosis("TWO_TOOLKITS", "Several toolkits are installed; the first on PATH counts: %s (%s)." % (first.get("version"), first.get("path")),
@@ -1085,6 +1138,14 @@ def rule_host_compiler(v):
         d.what, d.sure, d.missing = "glibc %s is newer than the headers of CUDA %s expect." % (dotted(v.glibc), dotted(v.toolkit)), False, (
             "a real compile; distributions patch the headers")
         return d
+    return None
+
+
+def rule_cpu_backend(v):
+    """Without a GPU the CPU backend is what runs."""
+    if v.cpu_backend and v.cpu_backend.get("ok") is False and v.has_cxx:
+        return Diagnosis("CPU_BACKEND_FAILS", "The CPU backend cannot build or run a small kernel.", "It says: %s" % errors.normal(
+            v.cpu_backend.get("error") or "nothing")[:300], "make -C 02_saxpy BACKEND=cpu shows the whole message", "The driver.")
     return None
 
 
@@ -1194,6 +1255,8 @@ def rule_contradictions(v):
 
 def rule_no_gpu(v):
     """Nothing broken: a machine without a GPU, on which building works."""
+    if v.pci_gpu or v.module_version or (v.wsl and v.no_driver):
+        return None
     if v.report or v.gpus or (v.device_count or 0) > 0 or (v.kernel_test and v.kernel_test.get("ok")):
         return None
     if v.driver_text is None and v.no_driver is None and v.device_count is None and v.pci_gpu is None:
@@ -1214,8 +1277,8 @@ def rule_no_gpu(v):
     return Diagnosis("NO_GPU", "This machine has no NVIDIA GPU that can be seen.", why, run, keep, severity=NO_GPU)
 
 
-ORDER = [rule_driver, rule_stub, rule_module, rule_compat, rule_devices, rule_init, rule_mode, rule_toolkit, rule_host_compiler, rule_runtime,
-         rule_build, rule_torch, rule_kernel, rule_no_gpu, rule_two_toolkits, rule_numba, rule_contradictions]
+ORDER = [rule_driver, rule_stub, rule_module, rule_smi, rule_compat, rule_devices, rule_init, rule_mode, rule_toolkit, rule_host_compiler,
+         rule_cpu_backend, rule_runtime, rule_build, rule_torch, rule_kernel, rule_no_gpu, rule_two_toolkits, rule_numba, rule_contradictions]
 
 
 def judge(facts):
