@@ -39,7 +39,7 @@ static struct figures measure_register(void)
 {
     struct figures f = {0, 0, device_facts.fp32_limit_gflops * 2 * sizeof(float)};
     struct timing t;
-    int passes = PASSES * 4096;
+    int passes = (int)default_size(16384, 256);
     unsigned sum = 0;
     MEASURE_CHASE(f.cycles, steps)
     {
@@ -104,7 +104,7 @@ static struct figures measure_local(const unsigned *d_chain, const size_t *next)
     struct timing t;
     unsigned grid = (unsigned)device_facts.sm_count * LOCAL_BLOCKS_SM;
     size_t threads = (size_t)grid * STREAM_BLOCK;
-    int passes = PASSES * 64;
+    int passes = (int)default_size(256, 4);
     chase_start(0);
     MEASURE_CHASE(f.cycles, steps)
     chase_local<<<1, 1>>>(WARM_UP, steps, d_chain, d_state);
@@ -332,7 +332,7 @@ int main(int argc, char **argv)
     print_row("texture", "texture, in L1", "off", "grid, read", "until free", 0, "",
               measure_texture(d_index, next));
     print_row("l2", "L2 cache", "on", "device", "cache", (double)d->l2_bytes, "",
-              measure_device("L2", l2 / 4, l2_words, 4 * PASSES, 0));
+              measure_device("L2", l2 / 4, l2_words, (int)default_size(128, 2), 0));
     struct figures global = measure_device("global", 4 * l2, n, 1, d->memory_limit_gbs);
     print_row("global", "global", "off", "grid, host", "until free", (double)d->memory_bytes, "",
               global);

@@ -137,7 +137,8 @@ static unsigned sum_words(const unsigned *data, size_t words)
 static void stream_setup(size_t words)
 {
     int threads_sm = device_attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
-    stream.grid = (unsigned)device_facts.sm_count * (unsigned)(threads_sm / STREAM_BLOCK);
+    int blocks_sm = (int)default_size((size_t)threads_sm / STREAM_BLOCK, LOCAL_BLOCKS_SM);
+    stream.grid = (unsigned)(device_facts.sm_count * blocks_sm);
     stream.threads = (size_t)stream.grid * STREAM_BLOCK;
     stream.words = words;
     stream.h_data = (unsigned *)host_malloc(words * sizeof(unsigned));
