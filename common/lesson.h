@@ -46,6 +46,7 @@ static inline int lesson_end(void)
         printf("\nFAILED: %d of %d checks\n", checks.failed, checks.done);
     else if (checks.done)
         printf("\nok: %d check%s\n", checks.done, checks.done == 1 ? "" : "s");
+    json_finish();
     return lesson_outcome.exit_code;
 }
 

@@ -319,10 +319,14 @@ static inline void json_write(FILE *f)
     fprintf(f, "%s]\n}\n", report.row_count ? "\n  " : "");
 }
 
-// Runs at every exit. With a wrong command line there are no results: no file appears.
+// Called by lesson_end(), and by exit() when the program ends earlier: the options are main()'s own
+// variables and gone once it has returned. With a wrong command line there are no results: no file appears.
 static inline void json_finish(void)
 {
     int wrong_usage = lesson_outcome.exit_code == EXIT_BAD_USAGE, failed = 0;
+    static int finished = 0;
+    if (finished++)
+        return;
     if (report.json_file.stream && !wrong_usage) {
         json_write(report.json_file.stream);
         failed = !output_commit(&report.json_file);
