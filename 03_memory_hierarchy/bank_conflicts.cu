@@ -8,6 +8,7 @@
 // Now add one unused word to each row: pitch 33. How many meet then? And with pitch 0?
 //
 // usage: bank_conflicts [--rounds N] [--block threads]
+// sanitizer: --rounds 2
 #include "../common/lesson.h"
 
 enum {

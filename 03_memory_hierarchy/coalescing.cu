@@ -6,6 +6,7 @@
 // sectors does a warp touch then, how many with stride 64, and what is left of the bandwidth?
 //
 // usage: coalescing [--n floats] [--particles N] [--block threads]
+// sanitizer: --n 64k --particles 4k
 #include "../common/lesson.h"
 
 enum { SECTOR_BYTES = 32, WARP_SIZE = 32 };

@@ -6,6 +6,7 @@
 // Which when each lane uses another one? And which when the kernel waits for its data anyway?
 //
 // usage: constant_memory [--n threads] [--stream floats] [--block threads]
+// sanitizer: --n 1k --stream 10k
 #include "../common/lesson.h"
 
 enum { TERMS = 256, ROUNDS = 4 }; // coefficients, more than a thread has registers; repetitions

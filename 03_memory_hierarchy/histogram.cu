@@ -6,6 +6,7 @@
 // Which suffers more from that, the counters in global memory or the private ones?
 //
 // usage: histogram [--n bytes] [--file any-file] [--block threads]
+// sanitizer: --n 100k
 #include "../common/lesson.h"
 
 enum { BINS = 256, VECTOR = 16 }; // bytes in a uint4

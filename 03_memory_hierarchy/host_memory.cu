@@ -11,6 +11,7 @@
 // at 4 KiB?
 //
 // usage: host_memory [--largest bytes]
+// sanitizer: --largest 64k
 #include "../common/lesson.h"
 #include <unistd.h>
 

@@ -9,6 +9,7 @@
 // same values. Which of the two accidents costs more time?
 //
 // usage: local_memory [--n threads]
+// sanitizer: --n 1k
 #include "../common/lesson.h"
 
 enum { BLOCK = 256, ITEMS = 16, VALUES = 64, ROUNDS = 32 };

@@ -7,6 +7,7 @@
 // from shared memory, from the L2 cache, from the device's memory, from the host's memory?
 //
 // usage: memory_hierarchy [--sweep] [--window bytes] [--steps N] [--n floats]
+// sanitizer: --n 64k --steps 64
 #include "../common/lesson.h"
 #include "chains.h"
 #include "streams.h"

@@ -6,6 +6,7 @@
 // SM can hold, is the bandwidth half? And when each load brings 16 bytes instead of 4?
 //
 // usage: occupancy [--n floats] [--block threads]
+// sanitizer: --n 100k
 #include "../common/lesson.h"
 
 enum { WARP_SIZE = 32 };
@@ -105,8 +106,8 @@ static struct {
 } data;
 
 // One row; returns the seconds that the bytes in flight are on their way: Little's law.
-static double show_blocks(const char *name, sum_kernel kernel, struct limits l, int shared,
-                          int load_bytes, double *best_gbs)
+static double show_blocks(sum_kernel kernel, struct limits l, int shared, int load_bytes,
+                          double *best_gbs)
 {
     cudaFuncAttributes attributes;
     CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
@@ -118,8 +119,8 @@ static double show_blocks(const char *name, sum_kernel kernel, struct limits l, 
     CUDA_CHECK(
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&by_api, kernel, data.block, (size_t)shared));
     if (!DEVICE_IS_CPU)
-        check_that(by_hand == by_api, "%s, %d bytes: %d blocks by hand, %d by the API", name,
-                   shared, by_hand, by_api);
+        check_that(by_hand == by_api, "%d bytes: %d blocks by hand, %d by the API", shared, by_hand,
+                   by_api);
 
     unsigned grid = (unsigned)(device_facts.sm_count * (by_api > 0 ? by_api : 1));
     size_t threads = (size_t)grid * data.block;
@@ -136,16 +137,17 @@ static double show_blocks(const char *name, sum_kernel kernel, struct limits l, 
         sum += data.h_sums[i];
     // Partial sums below 2^24 are exact; beyond that (a huge --n on a small device) they are rounded.
     int right = check_that(fabs(sum - data.expected) <= 1e-5 * data.expected,
-                           "%s, %d bytes: the sum is %.0f, expected %.0f", name, shared, sum,
-                           data.expected);
+                           "%d bytes: the sum is %.0f, expected %.0f", shared, sum, data.expected);
 
     double bytes = (double)data.n * sizeof(float), rate = bytes / (t.median_ms * 1e-3);
     double in_flight = (double)threads * load_bytes;
     report_extra(shared / 1024.0);
     report_extra(by_hand);
     report_extra(by_api);
-    report_extra(100.0 * by_api * data.block / l.threads);
     report_extra(in_flight / device_facts.sm_count / 1024);
+    char name[64];
+    snprintf(name, sizeof(name), "%.0f %% of the threads, %s a load",
+             100.0 * by_api * data.block / l.threads, load_bytes == 4 ? "float" : "float4");
     report_bandwidth(name, t, bytes, right);
     if (rate / 1e9 > *best_gbs)
         *best_gbs = rate / 1e9;
@@ -185,19 +187,17 @@ int main(int argc, char **argv)
     data.d_x = d_x;
 
     const sum_kernel kernels[] = {sum_float, sum_float4};
-    const char *const titles[] = {"4 bytes a load", "16 bytes a load"};
+    const char *const titles[] = {"4-byte loads; KiB/SM: in flight",
+                                  "16-byte loads; KiB/SM: in flight"};
     double seconds[2] = {0, 0}, best_gbs = 0;
     int warps = (data.block + WARP_SIZE - 1) / WARP_SIZE;
     int full = least(l.threads / (warps * WARP_SIZE), l.blocks);
     for (int k = 0; k < 2; k++) {
-        report_table(titles[k], "KiB/block", "by hand", "by API", "occup. %", "KiB in flight/SM",
-                     NULL);
+        report_table(titles[k], "KiB/blk", "by hand", "by API", "KiB/SM", NULL);
         for (int blocks = full; blocks >= 1; blocks -= blocks > 4 ? (blocks + 3) / 4 : 1) {
             int shared = blocks == full ? 0 : shared_for(l, blocks);
-            char name[64];
-            snprintf(name, sizeof(name), "room for %d block%s", blocks, blocks == 1 ? "" : "s");
             if (shared >= 0)
-                seconds[k] = show_blocks(name, kernels[k], l, shared, k ? 16 : 4, &best_gbs);
+                seconds[k] = show_blocks(kernels[k], l, shared, k ? 16 : 4, &best_gbs);
         }
     }
     // With one block an SM nothing queues: bytes in flight / bandwidth is the pure latency.

@@ -9,6 +9,7 @@
 // instructions where the texture unit needs one. By what factor is the texture faster?
 //
 // usage: texture [--image file.ppm] [--out file.ppm] [--angle degrees] [--zoom factor] [--size N]
+// sanitizer: --size 64 --out /dev/null
 #include "../common/lesson.h"
 #include "image.h"
 
