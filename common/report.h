@@ -93,8 +93,10 @@ static inline void report_print_row(const struct report_row *r)
         int width = (int)strlen(r->extra_names[i]) < 8 ? 8 : (int)strlen(r->extra_names[i]);
         if (isnan(r->extras[i]))
             printf(" %*s", width, "-");
+        else if (r->extras[i] == floor(r->extras[i]) || fabs(r->extras[i]) >= 1000)
+            printf(" %*.0f", width, r->extras[i]); // counts stay whole: 67108864, not 6.71e+07
         else
-            printf(" %*.6g", width, r->extras[i]);
+            printf(" %*.4g", width, r->extras[i]);
     }
     printf(" %10.4f %21s %10s %8s  %s\n", r->time.median_ms, range, rate, share,
            marks[r->check + 1]);
