@@ -109,6 +109,8 @@ static void print_fact(const struct fact *f, int all)
     }
     printf("  %-36s ", f->label);
     int known = ask(f->attribute, device_facts.id, &value);
+    if ((f->unit == KHZ || f->unit == BITS) && value == 0)
+        known = 0; // no clock stands still: the driver (or the CPU backend) does not tell
     report_number(json_key(key, f->key, all), known ? value : NAN);
     if (!known)
         printf("unknown\n");
@@ -165,7 +167,7 @@ static void print_device(int all)
     CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
     snprintf(sms, sizeof(sms), "%d%d", d->major, d->minor);
 
-    printf("\ndevice %d: %s\n", d->id, d->name);
+    printf(all ? "\ndevice %d: %s\n" : "\n", d->id, d->name);
     snprintf(name, sizeof(name), "%.*s", (int)sizeof(name) - 1, d->name);
     report_text(json_key(key, "name", all), name);
     if (!DEVICE_IS_CPU) {

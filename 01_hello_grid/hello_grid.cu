@@ -78,8 +78,8 @@ static void print_records(const struct record *records, size_t count, dim3 block
 {
     char b[72], t[72], g[72];
     int rows = 0;
-    printf("  %6s %12s %12s %12s %5s %5s %4s\n", "turn", "blockIdx", "threadIdx", "in the grid",
-           "warp", "lane", DEVICE_IS_CPU ? "" : "SM");
+    printf("  %6s %12s %12s %12s %5s %5s%s\n", "turn", "blockIdx", "threadIdx", "in the grid",
+           "warp", "lane", DEVICE_IS_CPU ? "" : "   SM");
     for (size_t i = 0; i < count; i++) {
         const struct record *r = &records[i];
         if ((r->lane != 0 && !every_thread) || rows++ >= rows_wanted)

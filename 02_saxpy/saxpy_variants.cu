@@ -124,10 +124,9 @@ static double measure(enum variant v, const char *name, int block, const struct 
     }
     right &= verify_launches(name, s, common_options.reps + 2);
     double bytes = 3.0 * sizeof(float) * (double)s->n; // reads x and y, writes y
-    if (v == CUBLAS)
-        report_extra(NAN); // its own choice
-    else
-        report_extra(block);
+    double blocks = (double)blocks_for(v, s->n, block);
+    report_extra(v == CUBLAS ? NAN : block); // cuBLAS makes its own choice
+    report_extra(v == CUBLAS ? NAN : blocks / (1e3 * t.median_ms));
     report_bandwidth(name, t, bytes, right);
     return bytes / (t.median_ms * 1e6);
 }
@@ -135,7 +134,7 @@ static double measure(enum variant v, const char *name, int block, const struct 
 static void sweep_blocks(enum variant v, const char *title, const struct vectors *s)
 {
     int most = device_attribute(cudaDevAttrMaxThreadsPerBlock);
-    report_table(title, "block", NULL);
+    report_table(title, "block", "blocks/us", NULL);
     for (int block = device_attribute(cudaDevAttrWarpSize); block <= most; block *= 2) {
         char name[64];
         snprintf(name, sizeof(name), "%d threads", block);
@@ -171,7 +170,7 @@ int main(int argc, char **argv)
     CUDA_CHECK(cudaMemcpy(s.d_x, h_x, n * sizeof(float), cudaMemcpyHostToDevice));
 
     cublas_load(&blas);
-    report_table("four ways", "block", NULL);
+    report_table("four ways", "block", "blocks/us", NULL);
     double one = measure(ONE, "one element a thread", block, &s);
     measure(GRID_STRIDE, "grid-stride loop", block, &s);
     double wide = measure(FLOAT4, "float4: four elements a thread", block, &s);

@@ -98,7 +98,7 @@ def test_five_kinds_of_memory_one_result(lesson, n):
     assert {row["check"] for row in data["measurements"]} == {"ok"}
     left_out = len(re.findall(r"left out: ", result.out))
     assert len(data["measurements"]) + left_out == 5 and left_out <= 3
-    assert data["measurements"][0]["x row 1"] == 1
+    assert data["measurements"][0]["speed-up"] == 1
 
 
 def test_never_more_managed_memory_than_is_free(lesson):
