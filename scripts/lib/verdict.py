@@ -84,8 +84,8 @@ def judge_unit(images, cc, driver_cuda, env):
         needed = highest(gpu_branch, tables.MAJOR_MIN_BRANCH.get(toolkit[0])) if toolkit else gpu_branch
         note = ""
         if cc in tables.TEGRA and split(image)[0] != cc:
-            note = "; NVIDIA promises this for desktop and server GPUs only, so build for %s" % name(cc)
-        return part("runs", None, needed, "machine code for sm_%s%s" % (image["arch"], note))
+            note = "; not promised for Jetson: build for %s" % name(cc)
+        return part("runs", None, needed, "SASS for sm_%s%s" % (image["arch"], note))
     if ptx:
         image = max(ptx, key=lambda pair: pair[0])[1]
         made = tables.PTX_TOOLKIT.get(tables.version(image["ptx_version"]))
@@ -97,7 +97,7 @@ def judge_unit(images, cc, driver_cuda, env):
         if env.get("CUDA_DISABLE_PTX_JIT") == "1":
             return part("fails", 223, needed, what + ", and CUDA_DISABLE_PTX_JIT=1 forbids compiling it "
                         "(it still runs if the compute cache has it)")
-        return part("jit", None, needed, what + ": the driver compiles it at the first start")
+        return part("jit", None, needed, what + ": compiled at the first start")
     return part("fails", 209, None, why_not(images, cc, env))
 
 
@@ -121,19 +121,19 @@ def why_not(images, cc, env):
     if sass:
         listed = ", ".join("sm_" + a for a in unique(arch for _, arch in sass))
         if env.get("CUDA_FORCE_PTX_JIT") == "1" and any(tables.sass_runs_on(a, s, cc) for (a, s), _ in sass if a):
-            says.append("machine code only for %s, and CUDA_FORCE_PTX_JIT=1 forbids using it" % listed)
+            says.append("SASS for %s, which CUDA_FORCE_PTX_JIT=1 forbids to use" % listed)
         elif any(s == "a" and a != cc and a[0] == cc[0] for (a, s), _ in sass if a):
-            says.append("machine code only for %s; the suffix a means exactly that GPU" % listed)
+            says.append("SASS only for %s (a: exactly that GPU)" % listed)
         elif any(a[0] == cc[0] for (a, s), _ in sass if a):
-            says.append("machine code only for %s, which is newer than %s" % (listed, name(cc)))
+            says.append("SASS only for %s (newer)" % listed)
         else:
-            says.append("machine code only for %s, and it runs only inside its major version" % listed)
+            says.append("SASS only for %s (another major version)" % listed)
     if ptx:
         listed = ", ".join("compute_" + a for a in unique(arch for _, arch in ptx))
         if any(a and a <= cc for (a, s), _ in ptx):
-            says.append("PTX only for %s; the suffix ties it to its own GPUs" % listed)
+            says.append("PTX only for %s (the suffix ties it to its own GPUs)" % listed)
         else:
-            says.append("PTX only for %s, which is newer" % listed)
+            says.append("PTX only for %s (newer)" % listed)
     elif sass:
         says.append("no PTX")
     if any(i["kind"] == "ltoir" for i in images) and not sass and not ptx:
