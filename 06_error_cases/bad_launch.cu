@@ -1,0 +1,251 @@
+// bad_launch: launches and calls that the runtime refuses. Nothing runs on the device, the process
+// stays usable, and the error waits in cudaGetLastError() until somebody reads it.
+//
+// Predict before you run it: a kernel is launched with 1025 threads a block and nobody checks the
+// launch. What does the cudaMemcpy that fetches the result return?
+//
+// usage: bad_launch [CASE] [--fixed]
+#include "twins.h"
+
+enum { N = 1000 };
+
+__global__ void fill(int *out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = i;
+}
+
+static int *poisoned_ints(void)
+{
+    int *d_out;
+    CUDA_CHECK(cudaMalloc(&d_out, N * sizeof(int)));
+    POISON_DEVICE(d_out, N * sizeof(int)); // every int is -1 until a thread writes it
+    return d_out;
+}
+
+// How many of the N values are not what fill() writes.
+static int count_wrong(const int *d_out)
+{
+    int wrong = 0, h_out[N];
+    CUDA_CHECK(cudaMemcpy(h_out, d_out, sizeof(h_out), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < N; i++)
+        wrong += h_out[i] != i;
+    return wrong;
+}
+
+static void fill_in_legal_blocks(int *d_out, int n)
+{
+    int block = 256, grid = (n + block - 1) / block;
+    if (n > 0) { // nothing to do is no launch
+        fill<<<grid, block>>>(d_out, n);
+        CUDA_CHECK_LAUNCH();
+    }
+    CUDA_CHECK_SYNC();
+}
+
+// ---- block_too_large
+static void block_too_large_broken(void)
+{
+    int *d_out = poisoned_ints();
+    int limit = device_attribute(cudaDevAttrMaxThreadsPerBlock);
+    printf("  launching blocks of %d threads; this device takes %d\n", limit + 1, limit);
+    fill<<<1, limit + 1>>>(d_out, N);
+    RESULT(cudaGetLastError());
+    STEP(cudaDeviceSynchronize()); // nothing was started, so there is nothing that failed
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+static void block_too_large_fixed(void)
+{
+    int *d_out = poisoned_ints();
+    fill_in_legal_blocks(d_out, N); // more blocks instead of larger ones
+    check_that(count_wrong(d_out) == 0, "values are wrong");
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+// ---- empty_grid
+static void empty_grid_broken(void)
+{
+    int n = 0, block = 256, grid = (n + block - 1) / block;
+    printf("  n = %d: the usual (n + block - 1) / block gives a grid of %d blocks\n", n, grid);
+    fill<<<grid, block>>>(NULL, n);
+    RESULT(cudaGetLastError());
+}
+
+static void empty_grid_fixed(void)
+{
+    fill_in_legal_blocks(NULL, 0);
+    check_that(cudaGetLastError() == cudaSuccess, "an error is left");
+}
+
+// ---- shared_opt_in
+__global__ void reverse_in_shared(int *out, int n)
+{
+    extern __shared__ int tile[]; // its size is the launch's third argument
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        tile[i] = i;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        out[i] = tile[n - 1 - i];
+}
+
+static size_t shared_bytes_over_default(void)
+{
+    int plain = device_attribute(cudaDevAttrMaxSharedMemoryPerBlock);
+    int most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    printf("  shared memory a block: %d bytes, after opting in %d; asking for all of it\n", plain,
+           most);
+    if (most <= plain)
+        twin_waive("this device has no shared memory beyond the default");
+    return (size_t)most;
+}
+
+static void shared_opt_in_broken(void)
+{
+    size_t bytes = shared_bytes_over_default();
+    int *d_out = poisoned_ints();
+    reverse_in_shared<<<1, 256, bytes>>>(d_out, N);
+    RESULT(cudaGetLastError());
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+static void shared_opt_in_fixed(void)
+{
+    size_t bytes = shared_bytes_over_default();
+    int *d_out = poisoned_ints(), h_first = 0;
+    CUDA_CHECK(cudaFuncSetAttribute(reverse_in_shared, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    (int)bytes));
+    reverse_in_shared<<<1, 256, bytes>>>(d_out, N);
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK(cudaMemcpy(&h_first, d_out, sizeof(int), cudaMemcpyDeviceToHost));
+    check_that(h_first == N - 1, "the first value is %d", h_first);
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+// ---- too_many_registers
+enum { LIVE = 96 }; // values a thread keeps at once: each one is a register
+
+__device__ __forceinline__ float churn(float seed, int rounds)
+{
+    float v[LIVE], sum = 0;
+#pragma unroll
+    for (int k = 0; k < LIVE; k++)
+        v[k] = seed + k;
+    for (int round = 0; round < rounds; round++)
+#pragma unroll
+        for (int k = 0; k < LIVE; k++)
+            v[k] = v[k] * 0.5f + v[(k + 1) % LIVE];
+#pragma unroll
+    for (int k = 0; k < LIVE; k++)
+        sum += v[k];
+    return sum;
+}
+
+__global__ void greedy(float *out, int rounds)
+{
+    out[threadIdx.x] = churn((float)threadIdx.x, rounds);
+}
+
+// The promise of at most 1024 threads a block makes the compiler fit 65536 / 1024 registers.
+__global__ void __launch_bounds__(1024) modest(float *out, int rounds)
+{
+    out[threadIdx.x] = churn((float)threadIdx.x, rounds);
+}
+
+static void print_registers(const char *name, const cudaFuncAttributes *a)
+{
+    printf("  %s: %d registers x 1024 threads = %d, the block may have %d\n", name, a->numRegs,
+           a->numRegs * 1024, device_attribute(cudaDevAttrMaxRegistersPerBlock));
+}
+
+static void too_many_registers_broken(void)
+{
+    float *d_out;
+    cudaFuncAttributes a;
+    CUDA_CHECK(cudaMalloc(&d_out, 1024 * sizeof(float)));
+    CUDA_CHECK(cudaFuncGetAttributes(&a, greedy));
+    print_registers("greedy", &a);
+    greedy<<<1, 1024>>>(d_out, 1);
+    RESULT(cudaGetLastError());
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+static void too_many_registers_fixed(void)
+{
+    float *d_out, h_wide[1024], h_narrow[256];
+    cudaFuncAttributes a;
+    CUDA_CHECK(cudaMalloc(&d_out, sizeof(h_wide)));
+    CUDA_CHECK(cudaFuncGetAttributes(&a, modest));
+    print_registers("modest", &a);
+    modest<<<1, 1024>>>(d_out, 1);
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK(cudaMemcpy(h_wide, d_out, sizeof(h_wide), cudaMemcpyDeviceToHost));
+    greedy<<<1, 256>>>(d_out, 1); // the other cure: smaller blocks
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK(cudaMemcpy(h_narrow, d_out, sizeof(h_narrow), cudaMemcpyDeviceToHost));
+    check_that(fabs(h_wide[255] - h_narrow[255]) <= 1e-5 * fabs(h_wide[255]),
+               "the two cures disagree: %g and %g", h_wide[255], h_narrow[255]);
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+// ---- unchecked_launch
+static void unchecked_launch_broken(void)
+{
+    int *d_out = poisoned_ints(), h_out[N];
+    fill<<<1, 4096>>>(d_out, N); // and no cudaGetLastError() after it
+    cudaError_t sync = STEP(cudaDeviceSynchronize());
+    cudaError_t copy = STEP(cudaMemcpy(h_out, d_out, sizeof(h_out), cudaMemcpyDeviceToHost));
+    int untouched = 0;
+    for (int i = 0; i < N; i++)
+        untouched += h_out[i] == -1;
+    SYMPTOM(sync == cudaSuccess && copy == cudaSuccess && untouched == N,
+            "each call that was checked succeeded, and %d of %d values were never written",
+            untouched, N);
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+static void unchecked_launch_fixed(void)
+{
+    int *d_out = poisoned_ints();
+    fill<<<1, 4096>>>(d_out, N);
+    cudaError_t launch = STEP(cudaGetLastError()); // the one line that was missing
+    check_that(launch != cudaSuccess, "the bad launch went unnoticed");
+    fill_in_legal_blocks(d_out, N);
+    check_that(count_wrong(d_out) == 0, "values are wrong");
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+// ---- wrong_copy
+enum { COPY_BYTES = 1 << 20 };
+
+static void wrong_copy_broken(void)
+{
+    char *d_buffer, *h_buffer = (char *)host_malloc(4 * COPY_BYTES);
+    CUDA_CHECK(cudaMalloc(&d_buffer, COPY_BYTES));
+    STEP(cudaMemcpy(d_buffer, h_buffer, COPY_BYTES, cudaMemcpyDeviceToHost)); // wrong direction
+    RESULT(cudaMemcpy(d_buffer, h_buffer, 4 * COPY_BYTES, cudaMemcpyHostToDevice)); // too long
+    CUDA_CHECK(cudaFree(d_buffer));
+    STEP(cudaFree(d_buffer)); // once more
+    free(h_buffer);
+}
+
+static void wrong_copy_fixed(void)
+{
+    char *d_buffer, *h_buffer = (char *)calloc(COPY_BYTES, 1), first = 1;
+    CUDA_CHECK(cudaMalloc(&d_buffer, COPY_BYTES));
+    CUDA_CHECK(cudaMemcpy(d_buffer, h_buffer, COPY_BYTES, cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpy(&first, d_buffer, 1, cudaMemcpyDeviceToHost));
+    check_that(first == 0, "the copy brought %d", first);
+    CUDA_CHECK(cudaFree(d_buffer));
+    d_buffer = NULL; // cudaFree(NULL) does nothing: a second free becomes harmless
+    CUDA_CHECK(cudaFree(d_buffer));
+    free(h_buffer);
+}
+
+static const struct twin twins[] = {
+    TWIN(block_too_large),    TWIN(empty_grid),       TWIN(shared_opt_in),
+    TWIN(too_many_registers), TWIN(unchecked_launch), TWIN(wrong_copy),
+};
+
+TWINS_MAIN("06_error_cases/bad_launch", "launches and calls that the runtime refuses", twins)

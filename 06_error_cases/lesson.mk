@@ -1,0 +1,34 @@
+# What lesson 06 builds besides its programs: files for one GPU architecture each, whatever SMS says,
+# so that there is always one that is wrong for the card at hand. Needs nvcc, and no GPU.
+ifeq ($(TC_BACKEND),cuda)
+IMAGES := $(OUT)06_error_cases/images
+# Without the Tegra chips: machine code is not promised to be compatible between them and the others.
+IMAGE_TEGRA := 53 62 72 87 88 101 110
+IMAGE_ARCHS := $(filter-out $(IMAGE_TEGRA),$(shell '$(TC_NVCC)' --list-gpu-code 2>/dev/null | \
+	sed -n 's/^sm_\([0-9]*\)$$/\1/p' | sort -n))
+IMAGE_MAJORS := $(filter %0 75,$(IMAGE_ARCHS)) # 75 stands for 7.x where the toolkit dropped 7.0
+IMAGE_EXACT := $(addsuffix a,$(filter 90 100 120,$(IMAGE_ARCHS)))
+IMAGE_PTX := $(firstword $(IMAGE_ARCHS)) $(lastword $(IMAGE_ARCHS))
+
+IMAGE_SASS_FILES := $(addprefix $(IMAGES)/sass_,$(IMAGE_ARCHS) $(IMAGE_EXACT))
+IMAGE_PTX_FILES := $(addprefix $(IMAGES)/ptx_,$(IMAGE_PTX))
+IMAGE_FILES := $(IMAGE_SASS_FILES) $(IMAGE_PTX_FILES) $(IMAGES)/fat
+BUILD_PROBES := $(IMAGES)/build_plain $(IMAGES)/build_debug
+EXTRA_BINARIES += $(IMAGE_FILES) $(BUILD_PROBES)
+
+$(IMAGE_SASS_FILES): IMAGE_FLAGS = -gencode arch=compute_$(@F:sass_%=%),code=sm_$(@F:sass_%=%)
+$(IMAGE_PTX_FILES): IMAGE_FLAGS = -gencode arch=compute_$(@F:ptx_%=%),code=compute_$(@F:ptx_%=%)
+$(IMAGES)/fat: IMAGE_FLAGS = $(foreach sm,$(IMAGE_MAJORS),-gencode arch=compute_$(sm),code=sm_$(sm)) \
+	-gencode arch=compute_$(lastword $(IMAGE_MAJORS)),code=compute_$(lastword $(IMAGE_MAJORS))
+$(IMAGE_FILES): 06_error_cases/images/image_probe.cu 06_error_cases/lesson.mk
+	@$(SAY)
+	@mkdir -p $(@D)
+	$(SHOW)$(TC_NVCC) $(IMAGE_FLAGS) $(if $(CCBIN),-ccbin $(CCBIN)) -o $@.part $< && mv -f $@.part $@
+
+$(IMAGES)/build_debug: IMAGE_FLAGS = -G
+$(IMAGES)/build_plain: IMAGE_FLAGS = -O3
+$(BUILD_PROBES): 06_error_cases/images/build_probe.cu common/check.h $(BUILD)/06_error_cases/command
+	@$(SAY)
+	@mkdir -p $(@D)
+	$(SHOW)$(TC_NVCC) $(IMAGE_FLAGS) $(TC_GENCODE) $(if $(CCBIN),-ccbin $(CCBIN)) -o $@.part $< && mv -f $@.part $@
+endif

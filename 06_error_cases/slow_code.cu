@@ -1,0 +1,330 @@
+// slow_code: time lost in what surrounds the kernel's idea: spilled registers, double literals, a
+// debug build, copies inside the loop, and a first launch that is timed.
+//
+// Predict before you run it: a float kernel computes x * 1.000001 + 0.5. In which type?
+//
+// usage: slow_code [CASE] [--fixed]
+#include "twins.h"
+#include <libgen.h>
+
+enum { N = 1 << 20, BLOCK = 256 };
+
+// d_out must hold want(i); the output is poisoned for the next variant.
+static int check_output(float *d_out, const char *what, double (*want)(size_t), double tolerance)
+{
+    float *h_out = (float *)host_malloc(N * sizeof(float));
+    CUDA_CHECK(cudaMemcpy(h_out, d_out, N * sizeof(float), cudaMemcpyDeviceToHost));
+    POISON_DEVICE(d_out, N * sizeof(float));
+    struct verifier v = verify_begin(what, tolerance, tolerance);
+    for (size_t i = 0; i < N; i++)
+        verify_value(&v, i, h_out[i], want(i));
+    free(h_out);
+    return verify_end(&v);
+}
+
+static float *poisoned_floats(void)
+{
+    float *d_out;
+    CUDA_CHECK(cudaMalloc(&d_out, N * sizeof(float)));
+    POISON_DEVICE(d_out, N * sizeof(float));
+    return d_out;
+}
+
+// ---- register_spills
+enum { LIVE = 96, ROUNDS = 64 }; // values a thread keeps at once
+
+__device__ __forceinline__ float churn(float seed, int rounds)
+{
+    float v[LIVE], sum = 0;
+#pragma unroll
+    for (int k = 0; k < LIVE; k++)
+        v[k] = seed + k;
+    for (int round = 0; round < rounds; round++)
+#pragma unroll
+        for (int k = 0; k < LIVE; k++)
+            v[k] = 0.5f * v[k] + 0.5f * v[(k + 1) % LIVE];
+#pragma unroll
+    for (int k = 0; k < LIVE; k++)
+        sum += v[k];
+    return sum;
+}
+
+// 2 blocks of 1024 threads on an SM leave 32 registers a thread: the rest of v lives in memory.
+__global__ void __launch_bounds__(1024, 2) squeezed(float *out, int rounds)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = churn((float)(i % 64), rounds);
+}
+
+__global__ void __launch_bounds__(256) roomy(float *out, int rounds)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = churn((float)(i % 64), rounds);
+}
+
+// Averaging neighbours keeps the sum of seed + k over the ring: LIVE * seed + LIVE (LIVE - 1) / 2.
+// (v[LIVE - 1] sees a v[0] that is new already, so the sum drifts; the reference does the same.)
+static double want_churn(size_t i)
+{
+    static double wanted[64];
+    static int known[64];
+    size_t seed = i % 64;
+    if (!known[seed]) {
+        double v[LIVE];
+        for (int k = 0; k < LIVE; k++)
+            v[k] = (double)seed + k;
+        for (int round = 0; round < ROUNDS; round++)
+            for (int k = 0; k < LIVE; k++)
+                v[k] = 0.5 * v[k] + 0.5 * v[(k + 1) % LIVE];
+        for (int k = 0; k < LIVE; k++)
+            wanted[seed] += v[k];
+        known[seed] = 1;
+    }
+    return wanted[seed];
+}
+
+static struct timing time_churn(float *d_out, int squeeze)
+{
+    struct timing t;
+    cudaFuncAttributes a;
+    if (squeeze)
+        CUDA_CHECK(cudaFuncGetAttributes(&a, squeezed));
+    else
+        CUDA_CHECK(cudaFuncGetAttributes(&a, roomy));
+    MEASURE_GPU (t, common_options.reps) {
+        if (squeeze)
+            squeezed<<<N / BLOCK, BLOCK>>>(d_out, ROUNDS);
+        else
+            roomy<<<N / BLOCK, BLOCK>>>(d_out, ROUNDS);
+        CUDA_CHECK_LAUNCH();
+    }
+    const char *name = squeeze ? "squeezed" : "roomy";
+    report_extra(a.numRegs);
+    report_extra((double)a.localSizeBytes);
+    report_time(name, t, check_output(d_out, name, want_churn, 1e-3));
+    return t;
+}
+
+static void register_spills_broken(void)
+{
+    float *d_out = poisoned_floats();
+    report_table("96 values a thread", "registers", "local bytes", NULL);
+    struct timing spilled = time_churn(d_out, 1);
+    struct timing kept = time_churn(d_out, 0);
+    RATIO(spilled, kept);
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+static void register_spills_fixed(void)
+{
+    float *d_out = poisoned_floats();
+    report_table("96 values a thread", "registers", "local bytes", NULL);
+    time_churn(d_out, 0);
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+// ---- double_literals
+enum { STEPS = 256 };
+
+__global__ void with_double_literals(float *out)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    float x = (float)(i % 64);
+    for (int step = 0; step < STEPS; step++)
+        x = x * 0.999 + 0.5; // x becomes double, the result float again
+    out[i] = x;
+}
+
+__global__ void with_float_literals(float *out)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    float x = (float)(i % 64);
+    for (int step = 0; step < STEPS; step++)
+        x = x * 0.999f + 0.5f;
+    out[i] = x;
+}
+
+static double want_literals(size_t i)
+{
+    double x = (double)(i % 64);
+    for (int step = 0; step < STEPS; step++)
+        x = x * 0.999 + 0.5;
+    return x;
+}
+
+static struct timing time_literals(float *d_out, int as_double)
+{
+    struct timing t;
+    MEASURE_GPU (t, common_options.reps) {
+        if (as_double)
+            with_double_literals<<<N / BLOCK, BLOCK>>>(d_out);
+        else
+            with_float_literals<<<N / BLOCK, BLOCK>>>(d_out);
+        CUDA_CHECK_LAUNCH();
+    }
+    const char *name = as_double ? "x * 0.999 + 0.5" : "x * 0.999f + 0.5f";
+    report_time(name, t, check_output(d_out, name, want_literals, 1e-4));
+    return t;
+}
+
+static void double_literals_broken(void)
+{
+    float *d_out = poisoned_floats();
+    report_table("the same formula on floats", NULL);
+    struct timing doubles = time_literals(d_out, 1);
+    struct timing floats = time_literals(d_out, 0);
+    if (!DEVICE_IS_CPU)
+        printf("  this device's fp64 units: 1 for %d fp32 units\n",
+               device_attribute(cudaDevAttrSingleToDoublePrecisionPerfRatio));
+    RATIO(doubles, floats);
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+static void double_literals_fixed(void)
+{
+    float *d_out = poisoned_floats();
+    report_table("the same formula on floats", NULL);
+    time_literals(d_out, 0);
+    CUDA_CHECK(cudaFree(d_out));
+}
+
+// ---- debug_build
+// images/build_plain and images/build_debug are one source, compiled without and with -G.
+static double run_build(const char *name)
+{
+    char self[4000], command[4200];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[length > 0 ? length : 0] = '\0';
+    snprintf(command, sizeof(command), "%s/images/%s", dirname(self), name);
+    if (access(command, X_OK) != 0)
+        twin_waive("%s is not built: make BACKEND=cuda", command);
+    double ms = -1;
+    FILE *program = popen(command, "r");
+    if (!program || fscanf(program, "%lf", &ms) != 1)
+        ms = -1;
+    if (program && pclose(program) != 0)
+        ms = -1;
+    printf("  images/%-12s %.4f ms\n", name, ms);
+    check_that(ms > 0, "images/%s failed", name);
+    return ms;
+}
+
+static void debug_build_broken(void)
+{
+    struct timing debug = timing_once(run_build("build_debug"));
+    struct timing plain = timing_once(run_build("build_plain"));
+    RATIO(debug, plain);
+}
+
+static void debug_build_fixed(void)
+{
+    run_build("build_plain");
+}
+
+// ---- copies_in_loop
+__global__ void step_once(float *x)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    x[i] = 0.5f * x[i] + 1;
+}
+
+enum { ITERATIONS = 20 };
+
+static double want_steps(size_t i)
+{
+    double x = (double)(i % 64);
+    for (int k = 0; k < ITERATIONS; k++)
+        x = 0.5 * x + 1;
+    return x;
+}
+
+static struct timing time_iterations(float *d_x, float *h_x, int copy_each_time)
+{
+    struct timing t;
+    size_t bytes = N * sizeof(float);
+    MEASURE_HOST (t, common_options.reps) {
+        for (size_t i = 0; i < N; i++)
+            h_x[i] = (float)(i % 64);
+        CUDA_CHECK(cudaMemcpy(d_x, h_x, bytes, cudaMemcpyHostToDevice));
+        for (int k = 0; k < ITERATIONS; k++) {
+            step_once<<<N / BLOCK, BLOCK>>>(d_x);
+            CUDA_CHECK_LAUNCH();
+            if (copy_each_time) {
+                CUDA_CHECK(cudaMemcpy(h_x, d_x, bytes, cudaMemcpyDeviceToHost));
+                CUDA_CHECK(cudaMemcpy(d_x, h_x, bytes, cudaMemcpyHostToDevice));
+            }
+        }
+        CUDA_CHECK(cudaMemcpy(h_x, d_x, bytes, cudaMemcpyDeviceToHost));
+    }
+    const char *name = copy_each_time ? "copies in each of 20 steps" : "copies before and after";
+    report_time(name, t, check_output(d_x, name, want_steps, 1e-6));
+    return t;
+}
+
+static void copies_in_loop_broken(void)
+{
+    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(N * sizeof(float));
+    report_table("20 steps on 4 MiB (host's clock)", NULL);
+    struct timing each = time_iterations(d_x, h_x, 1);
+    struct timing once = time_iterations(d_x, h_x, 0);
+    RATIO(each, once);
+    CUDA_CHECK(cudaFree(d_x));
+    free(h_x);
+}
+
+static void copies_in_loop_fixed(void)
+{
+    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(N * sizeof(float));
+    report_table("20 steps on 4 MiB (host's clock)", NULL);
+    time_iterations(d_x, h_x, 0);
+    CUDA_CHECK(cudaFree(d_x));
+    free(h_x);
+}
+
+// ---- first_launch_timed
+static double milliseconds_of_one_launch(float *d_x)
+{
+    double start = host_seconds();
+    step_once<<<N / BLOCK, BLOCK>>>(d_x);
+    CUDA_CHECK_LAUNCH();
+    CUDA_CHECK_SYNC();
+    return 1e3 * (host_seconds() - start);
+}
+
+static struct timing time_later_launches(float *d_x)
+{
+    double samples[20];
+    for (int i = 0; i < 20; i++)
+        samples[i] = milliseconds_of_one_launch(d_x);
+    return timing_of(samples, 20);
+}
+
+static void first_launch_timed_broken(void)
+{
+    float *d_x = poisoned_floats();
+    report_table("one launch (host's clock)", NULL);
+    struct timing first = timing_once(milliseconds_of_one_launch(d_x)); // loads the kernel's code
+    report_time("the first", first, CHECK_NONE);
+    struct timing later = time_later_launches(d_x);
+    report_time("later ones", later, CHECK_NONE);
+    RATIO(first, later);
+    CUDA_CHECK(cudaFree(d_x));
+}
+
+static void first_launch_timed_fixed(void)
+{
+    float *d_x = poisoned_floats();
+    milliseconds_of_one_launch(d_x); // the warm-up, which is not counted
+    report_table("one launch (host's clock)", NULL);
+    struct timing t = time_later_launches(d_x);
+    report_time("after a warm-up", t, CHECK_NONE);
+    check_that(t.median_ms > 0, "no time was measured");
+    CUDA_CHECK(cudaFree(d_x));
+}
+
+static const struct twin twins[] = {
+    TWIN(register_spills), TWIN(double_literals),    TWIN(debug_build),
+    TWIN(copies_in_loop),  TWIN(first_launch_timed),
+};
+
+TWINS_MAIN("06_error_cases/slow_code", "time lost around the kernel's idea", twins)
