@@ -118,9 +118,8 @@ static double show_blocks(sum_kernel kernel, struct limits l, int shared, int lo
     int by_hand = predict_blocks(l, data.block, attributes.numRegs, shared), by_api = 0;
     CUDA_CHECK(
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&by_api, kernel, data.block, (size_t)shared));
-    if (!DEVICE_IS_CPU)
-        check_that(by_hand == by_api, "%d bytes: %d blocks by hand, %d by the API", shared, by_hand,
-                   by_api);
+    check_that(by_hand == by_api, "%d bytes: %d blocks by hand, %d by the API", shared, by_hand,
+               by_api);
 
     unsigned grid = (unsigned)(device_facts.sm_count * (by_api > 0 ? by_api : 1));
     size_t threads = (size_t)grid * data.block;
