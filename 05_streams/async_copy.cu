@@ -128,12 +128,12 @@ int main(int argc, char **argv)
     const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost};
     struct result results[2][4];
     for (int way = 0; way < 2; way++) {
-        report_table(way ? "from the device" : "to the device", "call ms", "host free %", NULL);
+        report_table(way ? "from the device" : "to the device", "call us", "host free %", NULL);
         for (int k = 0; k < 4; k++) {
             float *h_data = k < 2 ? b.h_pageable : b.h_pinned;
             struct result r = results[way][k] = measure(&b, h_data, k % 2, kinds[way]);
-            report_extra(r.call.median_ms);
-            report_extra(100 * (1 - r.call.median_ms / r.total.median_ms));
+            report_extra(round(1e4 * r.call.median_ms) / 10);
+            report_extra(round(1e3 * (1 - r.call.median_ms / r.total.median_ms)) / 10);
             report_rate(names[k], r.total, (double)b.bytes, "bytes", "GB/s", 1e9, bus_limit_gbs(),
                         r.ok);
         }

@@ -107,6 +107,7 @@ int main(int argc, char **argv)
     for (int e = 0; e < 3; e++) // without timing an event is cheaper, and order is all we need
         CUDA_CHECK(cudaEventCreateWithFlags(events[e], cudaEventDisableTiming));
     launch_diamond(&d, 1, NULL); // the first launch loads the kernel, which can make streams wait
+    CUDA_CHECK_SYNC();           // cudaMemset below does not wait for non-blocking streams
 
     struct timeline without, with;
     int right_without = run(&d, 0, &without, "without waits");

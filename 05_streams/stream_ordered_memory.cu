@@ -74,7 +74,7 @@ static int verify_sum(const struct work *w, const char *what, int runs)
 static void report_loop(const struct work *w, const char *name, struct timing t, double kept,
                         int ok)
 {
-    report_extra(1e3 * t.median_ms / w->rounds);
+    report_extra(round(1e4 * t.median_ms / w->rounds) / 10);
     report_extra(kept);
     report_time(name, t, ok);
 }

@@ -148,8 +148,9 @@ int main(int argc, char **argv)
     report_number("lines_with_synchronise", waited);
 
     if (DEVICE_IS_CPU)
-        printf("CPU backend: a launch returns when the kernel has run, so all three ways agree and "
-               "no line is\nlost. On a GPU the launch returns at once.\n");
+        printf(
+            "CPU backend: a launch returns when the kernel has run, so that all three ways agree "
+            "here. On a GPU\nit returns at once.\n");
     else
         printf(
             "report: %.4f ms (events) for the kernel. The first way timed the call (%.4f ms, %.0f "

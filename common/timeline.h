@@ -3,12 +3,14 @@
 //     struct timeline t;
 //     timeline_begin(&t, "two streams", "stream");
 //     TIMELINE_SPAN (&t, 0, stream[0], 'i') { CUDA_CHECK(cudaMemcpyAsync(..., stream[0])); }
-//     TIMELINE_SPAN (&t, 0, stream[0], 'k') { kernel<<<g, b, 0, stream[0]>>>(...); }
+//     TIMELINE_NEXT (&t, 0, stream[0], 'k') { kernel<<<g, b, 0, stream[0]>>>(...); }
 //     timeline_finish(&t);               // waits for the device, reads all times
 //     timeline_print(&t, t.total_ms);    // one line a stream, one letter a kind of operation
 //
-// Every span puts an event before and an event after its operation, in the same stream. With
-// NULL instead of &t the operation runs alone, so that the same code can also be timed.
+// A span puts an event before and an event after its operation, in the same stream. NEXT is for an
+// operation issued right after the span before it in this row, with nothing to wait for in
+// between: that span's second event is this one's first, and the run is disturbed less. With NULL
+// instead of &t the operation runs alone, so that the same code can also be timed.
 //
 // The event before an operation says when the stream was ready for it. A copy may then still
 // wait, because the copy engine of its direction works on another stream's copy: an engine does
@@ -28,6 +30,7 @@ enum { TIMELINE_COLUMNS = 96 };
 struct timeline_span {
     int row; // the stream's line in the picture
     char letter;
+    int follows; // `before` is the `after` of an earlier span, and that span's to destroy
     cudaEvent_t before, after;
     double ready_ms, begin_ms, end_ms; // since the first span was ready; ready <= begin <= end
 };
@@ -53,7 +56,17 @@ static inline void timeline_begin(struct timeline *t, const char *title, const c
     CUDA_CHECK(cudaEventSynchronize(t->origin)); // and no stream has to wait for it
 }
 
-static inline int timeline_before(struct timeline *t, int row, cudaStream_t stream, char letter)
+// The last span of a row; NULL when it has none yet.
+static inline struct timeline_span *timeline_last(struct timeline *t, int row)
+{
+    for (size_t i = t->count; i > 0; i--)
+        if (t->spans[i - 1].row == row)
+            return &t->spans[i - 1];
+    return NULL;
+}
+
+static inline int timeline_before(struct timeline *t, int row, cudaStream_t stream, char letter,
+                                  int next)
 {
     if (!t)
         return 1;
@@ -64,15 +77,21 @@ static inline int timeline_before(struct timeline *t, int row, cudaStream_t stre
         if (!t->spans)
             lesson_exit(EXIT_FAILED, "no host memory for the timeline");
     }
+    const struct timeline_span *last = next ? timeline_last(t, row) : NULL;
     struct timeline_span *span = &t->spans[t->count++];
     memset(span, 0, sizeof(*span));
     span->row = row;
     span->letter = letter;
     if (row >= t->rows)
         t->rows = row + 1;
-    CUDA_CHECK(cudaEventCreate(&span->before));
     CUDA_CHECK(cudaEventCreate(&span->after));
-    CUDA_CHECK(cudaEventRecord(span->before, stream));
+    span->follows = last != NULL;
+    if (last) {
+        span->before = last->after;
+    } else {
+        CUDA_CHECK(cudaEventCreate(&span->before));
+        CUDA_CHECK(cudaEventRecord(span->before, stream));
+    }
     return 1;
 }
 
@@ -83,9 +102,11 @@ static inline int timeline_after(struct timeline *t, cudaStream_t stream)
     return 0;
 }
 
-#define TIMELINE_SPAN(t, row, stream, letter)                                                      \
-    for (int span_ = timeline_before((t), (row), (stream), (letter)); span_;                       \
+#define TIMELINE_STEP(t, row, stream, letter, next)                                                \
+    for (int span_ = timeline_before((t), (row), (stream), (letter), (next)); span_;               \
          span_ = timeline_after((t), (stream)))
+#define TIMELINE_SPAN(t, row, stream, letter) TIMELINE_STEP(t, row, stream, letter, 0)
+#define TIMELINE_NEXT(t, row, stream, letter) TIMELINE_STEP(t, row, stream, letter, 1)
 
 // Do the two spans use the same copy engine? A GPU with one engine uses it for both directions.
 static inline int timeline_share_engine(const struct timeline_span *a,
@@ -120,8 +141,6 @@ static inline void timeline_finish(struct timeline *t)
         float ready = 0, end = 0;
         CUDA_CHECK(cudaEventElapsedTime(&ready, t->origin, span->before));
         CUDA_CHECK(cudaEventElapsedTime(&end, t->origin, span->after));
-        CUDA_CHECK(cudaEventDestroy(span->before));
-        CUDA_CHECK(cudaEventDestroy(span->after));
         span->ready_ms = span->begin_ms = ready;
         span->end_ms = end < ready ? ready : end; // both are rounded to the timer's tick
         if (i == 0 || span->ready_ms < zero_ms)
@@ -130,6 +149,9 @@ static inline void timeline_finish(struct timeline *t)
     CUDA_CHECK(cudaEventDestroy(t->origin));
     for (size_t i = 0; i < t->count; i++) {
         struct timeline_span *span = &t->spans[i];
+        if (!span->follows)
+            CUDA_CHECK(cudaEventDestroy(span->before));
+        CUDA_CHECK(cudaEventDestroy(span->after));
         span->ready_ms -= zero_ms;
         span->begin_ms -= zero_ms;
         span->end_ms -= zero_ms;
