@@ -225,8 +225,8 @@ int main(int argc, char **argv)
             snprintf(name, sizeof(name), "%s, %s", edge_names[edge],
                      hand ? "by hand" : "texture unit");
             struct verifier check = compare(name, &picture, v, edge, h_out, allowed);
-            report_extra(255 * check.worst);
-            report_extra(255 * allowed);
+            report_extra(round(255 * check.worst * 1e3) / 1e3);
+            report_extra(round(255 * allowed * 1e3) / 1e3);
             report_rate(name, t, (double)pixels, "pixels", "Gpixel/s", 1e9, 0, verify_end(&check));
             total_ms[hand] += t.median_ms;
             if (!hand) {
