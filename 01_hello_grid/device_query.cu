@@ -111,7 +111,7 @@ static void print_fact(const struct fact *f, int all)
     int known = ask(f->attribute, device_facts.id, &value);
     if ((f->unit == KHZ || f->unit == BITS) && value == 0)
         known = 0; // no clock stands still: the driver (or the CPU backend) does not tell
-    report_number(json_key(key, f->key, all), known ? value : NAN);
+    report_number(json_key(key, f->key, all), known ? (double)value : NAN);
     if (!known)
         printf("unknown\n");
     else if (f->unit == BYTES)

@@ -70,7 +70,7 @@ static double measure_group(unsigned group, const char *name, size_t n, int bloc
     struct verifier v = verify_begin(name, 0, 0);
     for (size_t i = 0; i < n; i++)
         verify_value(&v, i, h_out[i], want[i % block / group % 2][i % INPUTS]);
-    report_extra(group < (unsigned)block ? group : NAN);
+    report_extra(group < (unsigned)block ? (double)group : NAN);
     report_rate(name, t, (double)n * steps, "steps", "Gstep/s", 1e9, 0, verify_end(&v));
     return t.median_ms;
 }

@@ -110,7 +110,7 @@ static void print_order(const struct record *records, size_t count, dim3 grid)
         size_t b = r->block.x + (size_t)grid.x * (r->block.y + (size_t)grid.y * r->block.z);
         if (r->sm < sizeof(sm_seen) && !sm_seen[r->sm]++)
             sms++;
-        if (block_seen[b]++)
+        if (b >= blocks || block_seen[b]++) // beyond: a wrong record, already reported
             continue;
         out_of_order += b != started;
         if (started++ < BLOCKS_SHOWN)

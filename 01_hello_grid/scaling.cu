@@ -88,7 +88,7 @@ static size_t at_most(size_t n, size_t limit)
 
 int main(int argc, char **argv)
 {
-    size_t n = default_size(1 << 26, 1 << 20);
+    size_t n = default_size(1 << 26, 1 << 18);
     int block = 256;
     const struct option_spec options[] = {
         OPTION_SIZE("n", &n, 1, MAX_ELEMENTS, "elements for the CPU and for the whole GPU"),
