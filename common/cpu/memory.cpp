@@ -9,8 +9,6 @@
 
 extern "C" void __asan_init() __attribute__((weak));
 
-struct cudaArray { int w, h, bytes; void* data; };
-
 namespace cuda_cpu {
 
 const size_t PAGE = 4096;
@@ -90,10 +88,11 @@ struct Allocation {
     unsigned flags;
 };
 
-static std::map<const char*, Allocation> allocations;
-static Range device;
+// Never destroyed: programs free memory, and leaks are looked for, after main has ended.
+static auto& allocations = *new std::map<const char*, Allocation>();
+static Range& device = *new Range();
 static size_t device_used = 0;
-static CUmemPoolHandle_st default_pool = {};
+static CUmemPoolHandle_st& default_pool = *new CUmemPoolHandle_st{};
 static CUmemPoolHandle_st* current_pool = &default_pool;
 static RegisterSymbol* symbols = nullptr;
 
@@ -128,7 +127,7 @@ static cudaError_t allocate(void** p, size_t size, Owner owner, CUmemPoolHandle_
     if (pool && pool->maximum && pool->used + whole > pool->maximum) return cudaErrorMemoryAllocation;
     if (!device.base) device.reserve(round_up(total));
     if (with_asan() || owner == PINNED) {
-        if (posix_memalign(&memory, with_asan() ? 256 : PAGE, size) != 0) return cudaErrorMemoryAllocation;
+        if (posix_memalign(&memory, with_asan() ? 512 : PAGE, size) != 0) return cudaErrorMemoryAllocation;
     } else if (owner == MANAGED) {
         memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) return cudaErrorMemoryAllocation;

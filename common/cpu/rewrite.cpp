@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <set>
@@ -42,6 +43,26 @@ static void error(const Token& at, const std::string& message) {
 
 // A line that starts with '#': a line marker sets file and line, a pragma for nvcc is dropped.
 static std::string user_file;
+static int user_line = 0;
+
+// NVIDIA's own headers, where they are installed, are for its own compiler: say which one came in.
+static void refuse_nvidia_header(const std::string& name, int line) {
+    static std::set<std::string> seen;
+    size_t slash = name.rfind('/');
+    if (slash == std::string::npos || !seen.insert(name).second) return;
+    std::string folder = name.substr(0, slash), file = name.substr(slash + 1);
+    for (int up = 0; up < 4 && !folder.empty(); up++) {
+        std::ifstream probe(folder + "/crt/host_defines.h");
+        for (const char* start : {"cu", "nv", "npp", "thrust/", "mma.h"})
+            if (probe && file.compare(0, strlen(start), start) == 0 && !failed) {
+                fprintf(stderr, "%s:%d: error: this includes NVIDIA's <%s>, which the CPU backend does not have\n", user_file.c_str(), line, file.c_str());
+                failed = true;
+            }
+        slash = folder.rfind('/');
+        file = folder.substr(slash + 1) + "/" + file;
+        folder = folder.substr(0, slash == std::string::npos ? 0 : slash);
+    }
+}
 
 static std::string directive(const std::string& line, std::string& file, int& number, bool& system) {
     int n = 0, end = 0;
@@ -50,6 +71,8 @@ static std::string directive(const std::string& line, std::string& file, int& nu
         std::string name = line.substr(end, close - end);
         system = line.find(" 3", close) != std::string::npos && name != user_file;  // else: a macro of a system header
         if (!system) user_file = name;
+        else refuse_nvidia_header(name, user_line);
+        if (name == user_file) user_line = n;
         file = name;
         number = n - 1;  // of the marker itself: the next line has number n
     }
@@ -317,7 +340,7 @@ static void rewrite_shared(int keyword) {
         if (!tokens[keyword].in_function)
             after += " struct " + tag + "; static const ::cuda_cpu::SharedAtFileScope<" + type + ", " + tag + "> " + tokens[name].text + "{};";
         else if (dynamic)
-            after += " auto& " + tokens[name].text + " = ::cuda_cpu::shared_dynamic<" + type + ">();";
+            after += " [[maybe_unused]] auto& " + tokens[name].text + " = ::cuda_cpu::shared_dynamic<" + type + ">();";
         else
             after += " struct " + tag + "; auto& " + tokens[name].text + " = ::cuda_cpu::shared_variable<" + type + ", " + tag + ">(" + align + ");";
         tokens[name].out = type;

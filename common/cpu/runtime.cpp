@@ -14,7 +14,7 @@
 #include <vector>
 
 namespace cuda_cpu {
-std::recursive_mutex api_mutex;
+std::recursive_mutex& api_mutex = *new std::recursive_mutex();
 
 void message(const char* format, ...) {
     char text[2048];
@@ -129,7 +129,7 @@ static std::vector<Injection> read_injections() {
 }
 
 static cudaError_t injected(const char* name) {
-    static std::vector<Injection> list = read_injections();
+    static auto& list = *new std::vector<Injection>(read_injections());
     for (Injection& i : list)
         if (i.name == name && --i.countdown == 0) return (cudaError_t)i.error;
     return cudaSuccess;
@@ -177,7 +177,7 @@ std::string arguments(const char* format, ...) {
 
 // ---- Launches ----
 
-static std::map<const void*, int> dynamic_limit;  // from cudaFuncSetAttribute
+static auto& dynamic_limit = *new std::map<const void*, int>();  // from cudaFuncSetAttribute
 const int DEFAULT_SHARED = 48 << 10, MOST_SHARED = 227 << 10;
 static KernelEntry* kernels = nullptr;
 
@@ -317,7 +317,7 @@ cudaError_t occupancy(int* blocks, const void* kernel, int block_size, size_t sh
 // ---- printf and malloc in kernels ----
 
 static std::mutex printf_mutex;
-static std::string printf_fifo, assert_text;
+static std::string &printf_fifo = *new std::string(), &assert_text = *new std::string();
 static size_t printf_limit = 8 << 20, heap_size = 8 << 20, stack_size = 1024;
 static std::atomic<size_t> heap_used{0};
 

@@ -37,7 +37,7 @@ enum {
 cudaError_t api_begin(const char* name, int flags);
 cudaError_t api_end(const char* name, cudaError_t error, const std::string& arguments);
 [[gnu::format(printf, 1, 2)]] std::string arguments(const char* format, ...);  // empty unless logging
-extern std::recursive_mutex api_mutex;
+extern std::recursive_mutex& api_mutex;
 
 template <class F> cudaError_t api(const char* name, int flags, const std::string& args, F body) {
     std::lock_guard<std::recursive_mutex> lock(api_mutex);

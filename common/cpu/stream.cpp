@@ -36,10 +36,10 @@ struct CUevent_st {
 };
 
 namespace cuda_cpu {
-static std::set<cudaStream_t> streams;
-static std::set<cudaEvent_t> events;
-static std::set<cudaGraph_t> graphs;
-static std::set<cudaGraphExec_t> execs;
+static auto& streams = *new std::set<cudaStream_t>();
+static auto& events = *new std::set<cudaEvent_t>();
+static auto& graphs = *new std::set<cudaGraph_t>();
+static auto& execs = *new std::set<cudaGraphExec_t>();
 static Capture* capture = nullptr;  // the one under way
 
 static bool is_default(cudaStream_t s) { return s == nullptr || s == cudaStreamLegacy || s == cudaStreamPerThread; }
@@ -302,6 +302,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
     });
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphNode_t*, char*, size_t) { return cudaGraphInstantiate(exec, graph, 0ull); }
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) { return cudaGraphInstantiate(exec, graph, 0ull); }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t) {
     return api("cudaGraphUpload", 0, "", [&] { return execs.count(exec) ? cudaSuccess : cudaErrorInvalidValue; });
