@@ -1,0 +1,201 @@
+// threshold_relu_demo: the kernels of the PyTorch extension as an ordinary program. y = x where x
+// is above a threshold, else 0, and its gradient; in four types, bit for bit against the CPU.
+//
+// Predict before you run it: both forward versions move the same bytes. One gives each thread one
+// element, the other several packs of 16 bytes. How much faster is the second for float64 (8 bytes
+// an element), and how much for float16 (2 bytes)?
+//
+// usage: threshold_relu_demo [--bytes SIZE]
+#include "../common/lesson.h"
+#include "csrc/threshold_relu.cu" // the library itself: what is checked here is what PyTorch calls
+
+// The version to compare with: one element a thread.
+template <typename T, typename Limit>
+__global__ void one_element(size_t n, const T *x, T *y, Limit limit)
+{
+    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = at_most(x[i], limit) ? (T)0 : x[i];
+}
+
+static const double threshold = 0.25; // exact in all four types
+static const char *const type_name[] = {"float32", "float64", "float16", "bfloat16"};
+static double value_of[65536]; // of the 16-bit type at work: the number for each pattern
+
+struct arrays {
+    char *d_x, *d_grad, *d_out;  // device
+    char *x, *grad, *want, *got; // host
+};
+
+// The number that 16 bits stand for, taken apart field by field: not by the kernel's order of keys.
+static double float16_value(unsigned bits, int mantissa_bits)
+{
+    int largest_exponent = (1 << (15 - mantissa_bits)) - 1, bias = largest_exponent / 2;
+    int exponent = (int)(bits & 0x7FFF) >> mantissa_bits;
+    int fraction = (int)bits & ((1 << mantissa_bits) - 1);
+    double magnitude = exponent
+                           ? ldexp(fraction + (1 << mantissa_bits), exponent - bias - mantissa_bits)
+                           : ldexp(fraction, 1 - bias - mantissa_bits);
+    if (exponent == largest_exponent)
+        magnitude = fraction ? NAN : INFINITY;
+    return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+// What x holds: the special values among numbers in [-1, 1).
+static double number_at(size_t i)
+{
+    const double special[] = {NAN, -NAN, INFINITY, -INFINITY, 0.0, -0.0, threshold, -threshold};
+    uint64_t state = 2 * i + 1;
+    if (i % 61 < 8)
+        return special[i % 61];
+    return (double)(random_next(&state) >> 40) / 8388608.0 - 1;
+}
+
+static void put(float *x, size_t i)
+{
+    x[i] = (float)number_at(i);
+}
+
+static void put(double *x, size_t i)
+{
+    x[i] = number_at(i);
+}
+
+static void put(uint16_t *x, size_t i)
+{
+    x[i] = (uint16_t)(i * 40503u); // an odd factor: all 65536 patterns, then all again
+}
+
+static double number(float x)
+{
+    return x;
+}
+
+static double number(double x)
+{
+    return x;
+}
+
+static double number(uint16_t x)
+{
+    return value_of[x];
+}
+
+// want = x <= threshold ? 0 : from, compared in double; `from` is kept as it is, NaN included.
+template <typename T> static void reference(const T *from, const T *x, T *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        want[i] = number(x[i]) <= threshold ? (T)0 : from[i];
+}
+
+static int verify_bytes(const char *name, const struct arrays *a, size_t bytes)
+{
+    CUDA_CHECK(cudaMemcpy(a->got, a->d_out, bytes, cudaMemcpyDeviceToHost));
+    return check_that(memcmp(a->got, a->want, bytes) == 0, "%s: differs from the CPU", name);
+}
+
+// Sizes around the packs, and pointers off the 16-byte boundaries: all alike, or the result alone
+// on one. What lies before and behind the result must stay as it was.
+template <typename T> static void check_edges(enum threshold_relu_type type, const struct arrays *a)
+{
+    const size_t sizes[] = {0, 1, 2, 7, 8, 9, 31, 33, 255}, window = 4096;
+    for (size_t shift = 0; shift < 2 * 16 / sizeof(T); shift++) {
+        size_t in = shift % (16 / sizeof(T)), out = shift == in ? in : 0;
+        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+            POISON_DEVICE(a->d_out, window);
+            memset(a->want, 0xFF, window);
+            CUDA_CHECK(threshold_relu_backward(type, (T *)a->d_grad + in, (T *)a->d_x + in,
+                                               (T *)a->d_out + out, sizes[s], threshold, 0));
+            reference((T *)a->grad + in, (T *)a->x + in, (T *)a->want + out, sizes[s]);
+            char name[96];
+            snprintf(name, sizeof(name), "%s, %zu elements, inputs at element %zu, result at %zu",
+                     type_name[type], sizes[s], in, out);
+            verify_bytes(name, a, window);
+        }
+    }
+}
+
+template <typename T, typename Limit>
+static void one_type(enum threshold_relu_type type, const struct arrays *a, size_t bytes,
+                     Limit limit)
+{
+    size_t n = bytes / sizeof(T);
+    char name[64];
+    struct timing simple, packs, backward;
+    for (size_t i = 0; i < n; i++) {
+        put((T *)a->x, i);
+        put((T *)a->grad, n - i - 1);
+    }
+    CUDA_CHECK(cudaMemcpy(a->d_x, a->x, bytes, cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaMemcpy(a->d_grad, a->grad, bytes, cudaMemcpyHostToDevice));
+    check_edges<T>(type, a);
+
+    reference((T *)a->x, (T *)a->x, (T *)a->want, n);
+    POISON_DEVICE(a->d_out, bytes);
+    unsigned grid = (unsigned)((n + BLOCK - 1) / BLOCK);
+    MEASURE_GPU (simple, common_options.reps) {
+        one_element<<<grid, BLOCK>>>(n, (const T *)a->d_x, (T *)a->d_out, limit);
+        CUDA_CHECK_LAUNCH();
+    }
+    snprintf(name, sizeof(name), "%s forward, 1 element", type_name[type]);
+    report_bandwidth(name, simple, 2.0 * bytes, verify_bytes(name, a, bytes));
+
+    POISON_DEVICE(a->d_out, bytes);
+    MEASURE_GPU (packs, common_options.reps) {
+        CUDA_CHECK(threshold_relu_forward(type, a->d_x, a->d_out, n, threshold, 0));
+    }
+    snprintf(name, sizeof(name), "%s forward, packs", type_name[type]);
+    report_bandwidth(name, packs, 2.0 * bytes, verify_bytes(name, a, bytes));
+
+    reference((T *)a->grad, (T *)a->x, (T *)a->want, n);
+    POISON_DEVICE(a->d_out, bytes);
+    MEASURE_GPU (backward, common_options.reps) {
+        CUDA_CHECK(threshold_relu_backward(type, a->d_grad, a->d_x, a->d_out, n, threshold, 0));
+    }
+    snprintf(name, sizeof(name), "%s backward, packs", type_name[type]);
+    report_bandwidth(name, backward, 3.0 * bytes, verify_bytes(name, a, bytes));
+
+    snprintf(name, sizeof(name), "speedup_%s", type_name[type]);
+    report_number(name, simple.median_ms / packs.median_ms);
+    if (!DEVICE_IS_CPU)
+        printf("    %zu bytes a thread before, 64 now: %.2f times as fast\n", sizeof(T),
+               simple.median_ms / packs.median_ms);
+}
+
+int main(int argc, char **argv)
+{
+    size_t bytes = default_size(128 << 20, 1 << 20);
+    const struct option_spec options[] = {
+        OPTION_SIZE("bytes", &bytes, 8192, MAX_ELEMENTS, "bytes of each of the three arrays"),
+        OPTION_END,
+    };
+    lesson_begin(argc, argv, "07_pytorch_extension/threshold_relu_demo",
+                 "y = x above a threshold, else 0, and its gradient", options);
+    bytes -= bytes % 16;
+    require_device_memory(bytes, 3, "--bytes");
+    struct arrays a;
+    char **d_arrays[] = {&a.d_x, &a.d_grad, &a.d_out},
+         **h_arrays[] = {&a.x, &a.grad, &a.want, &a.got};
+    for (int i = 0; i < 3; i++)
+        CUDA_CHECK(cudaMalloc(d_arrays[i], bytes));
+    for (int i = 0; i < 4; i++)
+        *h_arrays[i] = (char *)host_malloc(bytes);
+
+    report_table("bytes read and written", NULL);
+    one_type<float>(THRESHOLD_RELU_FLOAT32, &a, bytes, (float)threshold);
+    one_type<double>(THRESHOLD_RELU_FLOAT64, &a, bytes, threshold);
+    const int mantissa_bits[] = {HALF_MANTISSA, BFLOAT16_MANTISSA};
+    for (int f = 0; f < 2; f++) {
+        struct key_range range;
+        key_range_to(threshold, mantissa_bits[f], &range);
+        for (unsigned b = 0; b < 65536; b++)
+            value_of[b] = float16_value(b, mantissa_bits[f]);
+        one_type<uint16_t>(f ? THRESHOLD_RELU_BFLOAT16 : THRESHOLD_RELU_FLOAT16, &a, bytes, range);
+    }
+
+    for (int i = 0; i < 3; i++)
+        CUDA_CHECK(cudaFree(*d_arrays[i]));
+    for (int i = 0; i < 4; i++)
+        free(*h_arrays[i]);
+    return lesson_end();
+}
