@@ -85,7 +85,7 @@ def run_with_trace(lesson, tmp_path, *arguments):
     return read_trace(trace), read_pictures(result.out)
 
 
-@pytest.mark.parametrize("streams, chunks", [(1, 1), (3, 7), (4, 32), (8, 3)])
+@pytest.mark.parametrize("streams, chunks", [(1, 4), (3, 7), (4, 32), (8, 3)])
 def test_the_trace_is_complete_and_the_picture_agrees(lesson, tmp_path, streams, chunks):
     trace, pictures = run_with_trace(lesson, tmp_path, "--streams", streams, "--chunks", chunks)
     assert list(trace) == list(pictures)
