@@ -1,9 +1,10 @@
-"""Collects what can be known about CUDA on this machine, as plain data; judge.py decides what it means.
+"""Collects what can be known about CUDA on this machine, as plain data; judge.py decides what it
+means.
 
-Every tool is looked up on PATH and runs with a time limit, so nothing hangs. Absolute paths go through
-CHECK_ENV_ROOT; CHECK_ENV_PROBE replaces the libcuda probe and CHECK_ENV_NVCC_CPU the CPU backend's compiler: that
-is how the tests fake a machine.
-The schema is described in docs/diagnosis.md. A fact that could not be found out is None.
+Every tool is looked up on PATH and runs with a time limit, so nothing hangs. Absolute paths go
+through CHECK_ENV_ROOT; CHECK_ENV_PROBE replaces the libcuda probe and CHECK_ENV_NVCC_CPU the CPU
+backend's compiler: that is how the tests fake a machine. The schema is described in
+docs/diagnosis.md. A fact that could not be found out is None.
 """
 
 import glob
@@ -20,11 +21,27 @@ import time
 
 SCHEMA = 1
 ROOT = os.environ.get("CHECK_ENV_ROOT", "")
-QUICK = float(os.environ.get("CHECK_ENV_TIMEOUT", "10"))  # seconds for a query; compiling and importing get more
+QUICK = float(
+    os.environ.get("CHECK_ENV_TIMEOUT", "10")
+)  # seconds for a query; compiling and importing get more
 SLOW = QUICK * 9
-KEPT_ENV = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "NVCC_CCBIN",
-            "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_FORCE_PTX_JIT", "CUDA_DISABLE_PTX_JIT", "CUDA_MODULE_LOADING",
-            "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_MPS_PIPE_DIRECTORY", "CONDA_PREFIX")
+KEPT_ENV = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "LD_LIBRARY_PATH",
+    "NVCC_CCBIN",
+    "NVCC_PREPEND_FLAGS",
+    "NVCC_APPEND_FLAGS",
+    "CUDA_FORCE_PTX_JIT",
+    "CUDA_DISABLE_PTX_JIT",
+    "CUDA_MODULE_LOADING",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "CUDA_MPS_PIPE_DIRECTORY",
+    "CONDA_PREFIX",
+)
 
 # Runs in a child process: a broken driver may crash or hang. It prints what the driver itself says.
 PROBE = r"""
@@ -54,10 +71,13 @@ if r["init_error"] == 0 and cu.cuDeviceGetCount(ctypes.byref(n)) == 0:
         cu.cuDeviceTotalMem_v2(ctypes.byref(mem), d)
         def get(attribute):
             value = ctypes.c_int(-1)
-            return value.value if cu.cuDeviceGetAttribute(ctypes.byref(value), attribute, d) == 0 else None
-        r["devices"].append({"index": i, "name": name.value.decode("utf-8", "replace"), "cc": "%s.%s" % (get(75), get(76)),
-                             "memory_mib": mem.value >> 20, "compute_mode": {0: "Default", 2: "Prohibited",
-                             3: "Exclusive_Process"}.get(get(20)), "concurrent_managed_access": get(89)})
+            error = cu.cuDeviceGetAttribute(ctypes.byref(value), attribute, d)
+            return value.value if error == 0 else None
+        modes = {0: "Default", 2: "Prohibited", 3: "Exclusive_Process"}
+        r["devices"].append({
+            "index": i, "name": name.value.decode("utf-8", "replace"),
+            "cc": "%s.%s" % (get(75), get(76)), "memory_mib": mem.value >> 20,
+            "compute_mode": modes.get(get(20)), "concurrent_managed_access": get(89)})
 print(json.dumps(r))
 """
 
@@ -67,7 +87,8 @@ r = {"torch": None, "numba": None}
 if importlib.util.find_spec("torch"):
     try:
         import torch
-        r["torch"] = {"version": torch.__version__, "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None),
+        r["torch"] = {"version": torch.__version__, "cuda": torch.version.cuda,
+                      "hip": getattr(torch.version, "hip", None),
                       "available": torch.cuda.is_available()}
         try:
             flags = torch._C._cuda_getArchFlags()  # get_arch_list() is empty where there is no GPU
@@ -95,7 +116,8 @@ __global__ void answer(int *out) { *out = 42; }
 static int check(cudaError_t error)
 {
     if (error != cudaSuccess)
-        std::printf("CUDA error %d %s: %s\n", (int)error, cudaGetErrorName(error), cudaGetErrorString(error));
+        std::printf("CUDA error %d %s: %s\n", (int)error, cudaGetErrorName(error),
+                    cudaGetErrorString(error));
     return error != cudaSuccess;
 }
 int main()
@@ -119,12 +141,18 @@ def at_root(path):
 
 
 def run(command, timeout=None, env=None):
-    """Runs a command; a dict with rc, out, err, timed_out. rc is None if it could not be started."""
+    """Runs a command: a dict with rc, out, err, timed_out; rc is None if it did not start."""
     timeout = timeout or QUICK
     result = {"rc": None, "out": "", "err": "", "timed_out": False}
     try:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                 env=env, start_new_session=True)
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            start_new_session=True,
+        )
     except OSError as error:
         result["err"] = str(error)
         return result
@@ -157,6 +185,7 @@ def first_match(pattern, text):
 
 # --- the parts
 
+
 def collect_system():
     env = os.environ
     version = read_text("/proc/version") or ""
@@ -185,13 +214,30 @@ def collect_system():
     secure = None
     if shutil.which("mokutil"):
         state = run(["mokutil", "--sb-state"])["out"]
-        secure = True if "SecureBoot enabled" in state else False if "SecureBoot disabled" in state else None
-    return {"os": first_match(r'^PRETTY_NAME="?([^"\n]*)', read_text("/etc/os-release")), "kernel": platform.release(),
-            "machine": platform.machine(), "glibc": glibc_version(), "container": container,
-            "wsl": bool(re.search(r"microsoft", version, re.IGNORECASE)) or os.path.exists(at_root("/dev/dxg")),
-            "slurm": bool(shutil.which("srun")), "slurm_job": "SLURM_JOB_ID" in env, "secure_boot": secure,
-            "nouveau": None if modules is None else bool(re.search(r"^nouveau ", modules, re.MULTILINE)),
-            "jetson": os.path.exists(at_root("/etc/nv_tegra_release")), "nvidia_pci_devices": pci}
+        secure = (
+            True
+            if "SecureBoot enabled" in state
+            else False if "SecureBoot disabled" in state else None
+        )
+    return {
+        "os": first_match(r'^PRETTY_NAME="?([^"\n]*)', read_text("/etc/os-release")),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "glibc": glibc_version(),
+        "container": container,
+        "wsl": (
+            bool(re.search(r"microsoft", version, re.IGNORECASE))
+            or os.path.exists(at_root("/dev/dxg"))
+        ),
+        "slurm": bool(shutil.which("srun")),
+        "slurm_job": "SLURM_JOB_ID" in env,
+        "secure_boot": secure,
+        "nouveau": (
+            None if modules is None else bool(re.search(r"^nouveau ", modules, re.MULTILINE))
+        ),
+        "jetson": os.path.exists(at_root("/etc/nv_tegra_release")),
+        "nvidia_pci_devices": pci,
+    }
 
 
 def glibc_version():
@@ -202,24 +248,44 @@ def glibc_version():
 
 
 def find_libcuda():
-    """Every libcuda.so.1 the loader could take, in its order: LD_LIBRARY_PATH, the linker's cache, the usual folders."""
+    """Every libcuda.so.1 the loader could take, in its order: LD_LIBRARY_PATH, the linker's cache,
+    the usual folders."""
     found = []
 
     def add(path):
         real = os.path.realpath(path)
         if os.path.exists(path) and real not in [f["real"] for f in found]:
             both = path + " " + real
-            kind = ("stub" if "/stubs" in both else "compat" if "/compat" in both else "wsl" if "/wsl/" in both else "driver")
-            shown = path[len(ROOT):] if ROOT and path.startswith(ROOT) else path
-            found.append({"path": shown, "real": real, "kind": kind, "version": first_match(r"\.so\.(\d{3}[\d.]*)$", real)})
+            kind = (
+                "stub"
+                if "/stubs" in both
+                else "compat" if "/compat" in both else "wsl" if "/wsl/" in both else "driver"
+            )
+            shown = path[len(ROOT) :] if ROOT and path.startswith(ROOT) else path
+            found.append(
+                {
+                    "path": shown,
+                    "real": real,
+                    "kind": kind,
+                    "version": first_match(r"\.so\.(\d{3}[\d.]*)$", real),
+                }
+            )
 
     for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
             add(os.path.join(folder, "libcuda.so.1"))
     for _, path in linker_cache(r"libcuda\.so\.1"):
         add(at_root(path))
-    for folder in ("/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu/tegra",
-                   "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib"):
+    for folder in (
+        "/usr/lib/wsl/lib",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu/tegra",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/nvidia/lib64",
+        "/run/opengl-driver/lib",
+    ):
         add(at_root(folder + "/libcuda.so.1"))
     for entry in found:
         del entry["real"]
@@ -232,8 +298,10 @@ _cache = {}
 def linker_cache(pattern):
     """(name, path) of libraries that ldconfig knows."""
     if "text" not in _cache:
-        tool = shutil.which("ldconfig") or next((p for p in ("/sbin/ldconfig", "/usr/sbin/ldconfig")
-                                                 if not ROOT and os.path.exists(p)), None)
+        tool = shutil.which("ldconfig") or next(
+            (p for p in ("/sbin/ldconfig", "/usr/sbin/ldconfig") if not ROOT and os.path.exists(p)),
+            None,
+        )
         _cache["text"] = run([tool, "-p"])["out"] if tool else ""
     return re.findall(r"^\s*(%s) .*=> (\S+)" % pattern, _cache["text"], re.MULTILINE)
 
@@ -267,12 +335,30 @@ def collect_smi():
     smi["cuda"] = first_match(r"CUDA Version:\s*(\d+\.\d+)", plain["out"])
     if not smi["ok"]:
         said = (plain["out"] + plain["err"]).strip()
-        smi["error"] = "no answer within %g s" % QUICK if plain["timed_out"] else said[:600] or "exit code %s" % plain["rc"]
+        smi["error"] = (
+            "no answer within %g s" % QUICK
+            if plain["timed_out"]
+            else said[:600] or "exit code %s" % plain["rc"]
+        )
         return smi, gpus, None
-    fields = ["index", "name", "driver_version", "memory.total", "compute_mode", "mig.mode.current", "compute_cap"]
+    fields = [
+        "index",
+        "name",
+        "driver_version",
+        "memory.total",
+        "compute_mode",
+        "mig.mode.current",
+        "compute_cap",
+    ]
     version = None
     for count in (7, 6, 5):  # older drivers do not know the last ones
-        done = run([smi["path"], "--query-gpu=" + ",".join(fields[:count]), "--format=csv,noheader,nounits"])
+        done = run(
+            [
+                smi["path"],
+                "--query-gpu=" + ",".join(fields[:count]),
+                "--format=csv,noheader,nounits",
+            ]
+        )
         if done["rc"] == 0:
             break
     slices = run([smi["path"], "-L"])["out"]
@@ -282,10 +368,14 @@ def collect_smi():
         if len(cells) < 5:
             continue
         version = cells[2]
-        gpu = {"index": int(cells[0]) if cells[0].isdigit() else None, "name": cells[1],
-               "memory_mib": int(cells[3]) if cells[3].isdigit() else None, "compute_mode": cells[4],
-               "mig": cells[5] == "Enabled" if len(cells) > 5 else None,
-               "cc": cells[6] if len(cells) > 6 and re.match(r"\d+\.\d", cells[6]) else None}
+        gpu = {
+            "index": int(cells[0]) if cells[0].isdigit() else None,
+            "name": cells[1],
+            "memory_mib": int(cells[3]) if cells[3].isdigit() else None,
+            "compute_mode": cells[4],
+            "mig": cells[5] == "Enabled" if len(cells) > 5 else None,
+            "cc": cells[6] if len(cells) > 6 and re.match(r"\d+\.\d", cells[6]) else None,
+        }
         gpu["mig_devices"] = mig_devices if gpu["mig"] else None
         gpus.append(gpu)
     return smi, gpus, version
@@ -302,9 +392,19 @@ def collect_driver(system):
     if probe and probe.get("path"):
         kinds = {entry["path"]: entry for entry in libraries}
         real = {os.path.realpath(entry["path"]): entry for entry in libraries}
-        loaded = kinds.get(probe["path"]) or real.get(os.path.realpath(probe["path"])) or {
-            "path": probe["path"], "kind": "compat" if "/compat" in probe["path"] else "stub" if "/stubs" in probe["path"]
-            else "driver", "version": first_match(r"\.so\.(\d{3}[\d.]*)$", probe["path"])}
+        loaded = (
+            kinds.get(probe["path"])
+            or real.get(os.path.realpath(probe["path"]))
+            or {
+                "path": probe["path"],
+                "kind": (
+                    "compat"
+                    if "/compat" in probe["path"]
+                    else "stub" if "/stubs" in probe["path"] else "driver"
+                ),
+                "version": first_match(r"\.so\.(\d{3}[\d.]*)$", probe["path"]),
+            }
+        )
     if probe and probe.get("load_error"):
         loaded = None
     licence = None
@@ -322,25 +422,51 @@ def collect_driver(system):
     if not gpus:
         gpus = list((probe or {}).get("devices") or [])
     for gpu in gpus:
-        if gpu.get("cc") is None:  # an old nvidia-smi: the driver itself knows, if it lists the same card
+        if (
+            gpu.get("cc") is None
+        ):  # an old nvidia-smi: the driver itself knows, if it lists the same card
             same = [d for d in (probe or {}).get("devices") or [] if d["name"] == gpu["name"]]
             gpu["cc"] = same[0]["cc"] if same else None
-    driver = {"present": present, "version": version or module, "cuda": cuda, "module_version": module,
-              "module_loaded": None if modules is None else bool(re.search(r"^nvidia ", modules, re.MULTILINE)),
-              "uvm_loaded": None if modules is None else bool(re.search(r"^nvidia_uvm ", modules, re.MULTILINE)),
-              "module_license": licence, "library_version": (loaded or {}).get("version"), "loaded_libcuda": loaded,
-              "libcuda": libraries, "device_nodes": sorted(os.path.basename(p) for p in glob.glob(at_root("/dev/nvidia*"))),
-              "init_error": init, "device_count": count, "probe_timed_out": bool((probe or {}).get("timed_out")), "smi": smi}
+    driver = {
+        "present": present,
+        "version": version or module,
+        "cuda": cuda,
+        "module_version": module,
+        "module_loaded": (
+            None if modules is None else bool(re.search(r"^nvidia ", modules, re.MULTILINE))
+        ),
+        "uvm_loaded": (
+            None if modules is None else bool(re.search(r"^nvidia_uvm ", modules, re.MULTILINE))
+        ),
+        "module_license": licence,
+        "library_version": (loaded or {}).get("version"),
+        "loaded_libcuda": loaded,
+        "libcuda": libraries,
+        "device_nodes": sorted(os.path.basename(p) for p in glob.glob(at_root("/dev/nvidia*"))),
+        "init_error": init,
+        "device_count": count,
+        "probe_timed_out": bool((probe or {}).get("timed_out")),
+        "smi": smi,
+    }
     return driver, gpus
 
 
 def nvcc_candidates():
-    paths = [os.path.join(folder, "nvcc") for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    paths = [
+        os.path.join(folder, "nvcc")
+        for folder in os.environ.get("PATH", "").split(os.pathsep)
+        if folder
+    ]
     on_path = len(paths)
     for name in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(name):
             paths.append(os.path.join(os.environ[name], "bin", "nvcc"))
-    for pattern in ("/usr/local/cuda*/bin/nvcc", "/opt/cuda*/bin/nvcc", "/usr/lib/cuda/bin/nvcc", "/usr/lib/nvidia-cuda-toolkit/bin/nvcc"):
+    for pattern in (
+        "/usr/local/cuda*/bin/nvcc",
+        "/opt/cuda*/bin/nvcc",
+        "/usr/lib/cuda/bin/nvcc",
+        "/usr/lib/nvidia-cuda-toolkit/bin/nvcc",
+    ):
         paths += sorted(glob.glob(at_root(pattern)))
     seen, found = set(), []
     for position, path in enumerate(paths):
@@ -361,19 +487,36 @@ def collect_toolkits():
             archs = sorted(set(re.findall(r"'compute_(\d+)'", run([path, "--help"])["out"])))
         home = os.path.dirname(os.path.dirname(real))
         limit = None
-        for header in [home + "/include/crt/host_config.h"] + glob.glob(home + "/targets/*/include/crt/host_config.h") + [
-                at_root("/usr/include/crt/host_config.h")]:
+        for header in (
+            [home + "/include/crt/host_config.h"]
+            + glob.glob(home + "/targets/*/include/crt/host_config.h")
+            + [at_root("/usr/include/crt/host_config.h")]
+        ):
             try:
                 with open(header, errors="replace") as file:
                     limit = first_match(r"__GNUC__ > (\d+)", file.read())
                 break
             except OSError:
                 continue
-        toolkits.append({"path": path, "version": release, "build": first_match(r"V(\d+\.\d+\.\d+)", text["out"]),
-                         "first": on_path and not any(t["first"] for t in toolkits), "archs": archs or None,
-                         "gcc_max": int(limit) if limit else None,
-                         "error": None if release else "no answer within %g s" % QUICK if text["timed_out"] else (
-                             text["out"] + text["err"]).strip()[:300] or "no version"})
+        toolkits.append(
+            {
+                "path": path,
+                "version": release,
+                "build": first_match(r"V(\d+\.\d+\.\d+)", text["out"]),
+                "first": on_path and not any(t["first"] for t in toolkits),
+                "archs": archs or None,
+                "gcc_max": int(limit) if limit else None,
+                "error": (
+                    None
+                    if release
+                    else (
+                        "no answer within %g s" % QUICK
+                        if text["timed_out"]
+                        else (text["out"] + text["err"]).strip()[:300] or "no version"
+                    )
+                ),
+            }
+        )
     return toolkits
 
 
@@ -387,9 +530,19 @@ def collect_compilers():
         if not path or os.path.realpath(path) in [f["real"] for f in found]:
             continue
         text = run([path, "--version"])["out"]
-        version = run([path, "-dumpfullversion", "-dumpversion"])["out"].strip() or first_match(r"(\d+\.\d+\.\d+)", text)
-        found.append({"name": name, "path": path, "version": version, "kind": "clang" if "clang" in text else "gcc",
-                      "first": not found, "real": os.path.realpath(path)})
+        version = run([path, "-dumpfullversion", "-dumpversion"])["out"].strip() or first_match(
+            r"(\d+\.\d+\.\d+)", text
+        )
+        found.append(
+            {
+                "name": name,
+                "path": path,
+                "version": version,
+                "kind": "clang" if "clang" in text else "gcc",
+                "first": not found,
+                "real": os.path.realpath(path),
+            }
+        )
     for entry in found:
         del entry["real"]
     return found
@@ -412,8 +565,12 @@ def compile_and_run(command, run_it):
             result["ran"] = True
             result["ok"] = done["rc"] == 0 and done["out"].strip().endswith("42")
             if not result["ok"]:
-                result["error"] = "no end within %g s" % SLOW if done["timed_out"] else (done["out"] + done["err"]).strip()[:600] or (
-                    "it ended with code %s" % done["rc"])
+                result["error"] = (
+                    "no end within %g s" % SLOW
+                    if done["timed_out"]
+                    else (done["out"] + done["err"]).strip()[:600]
+                    or ("it ended with code %s" % done["rc"])
+                )
         result["seconds"] = round(time.monotonic() - start, 1)
     return result
 
@@ -438,7 +595,8 @@ def kernel_test(facts):
 def cpu_backend_test():
     """The same kernel with the suite's CPU backend; None where its compiler script is missing."""
     script = os.environ.get("CHECK_ENV_NVCC_CPU") or os.path.join(
-        os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nvcc-cpu")
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "nvcc-cpu"
+    )
     if not os.path.exists(script) or not shutil.which("g++"):
         return None
     return compile_and_run([script], True)
@@ -461,16 +619,26 @@ def collect_python():
 
 
 def collect_libraries():
-    return [{"name": name, "path": path} for name, path in linker_cache(r"lib(?:cudart|cublas|cudnn|nvrtc)\.so\.\d+")]
+    return [
+        {"name": name, "path": path}
+        for name, path in linker_cache(r"lib(?:cudart|cublas|cudnn|nvrtc)\.so\.\d+")
+    ]
 
 
 def collect():
     """All facts but the final kernel, which runs only when nothing else is wrong."""
     system = collect_system()
     driver, gpus = collect_driver(system)
-    facts = {"schema": SCHEMA, "system": system, "driver": driver, "gpus": gpus,
-             "env": {name: os.environ[name] for name in KEPT_ENV if name in os.environ}, "toolkits": collect_toolkits(),
-             "host_compilers": collect_compilers(), "libraries": collect_libraries()}
+    facts = {
+        "schema": SCHEMA,
+        "system": system,
+        "driver": driver,
+        "gpus": gpus,
+        "env": {name: os.environ[name] for name in KEPT_ENV if name in os.environ},
+        "toolkits": collect_toolkits(),
+        "host_compilers": collect_compilers(),
+        "libraries": collect_libraries(),
+    }
     facts["torch"], facts["numba"] = collect_python()
     facts["header_test"] = header_test(facts)
     facts["kernel_test"] = None

@@ -1,9 +1,10 @@
 """Reads the GPU code inside a file: the fat binary of an executable, object, library or archive.
 
-nvcc puts the code for every translation unit into a fat binary (magic 0xBA55ED50): a header, then one image
-after another. An image is machine code for one architecture (SASS, itself an ELF file, a cubin), or PTX, the
-text that the driver compiles when no machine code fits (JIT), or LTO IR, which is not yet either.
-This module finds the images and reads their architecture, PTX version and kernels. It decides nothing.
+nvcc puts the code for every translation unit into a fat binary (magic 0xBA55ED50): a header, then
+one image after another. An image is machine code for one architecture (SASS, itself an ELF file, a
+cubin), or PTX, the text that the driver compiles when no machine code fits (JIT), or LTO IR, which
+is not yet either. This module finds the images and reads their architecture, PTX version and
+kernels. It decides nothing.
 """
 
 import ctypes
@@ -26,7 +27,8 @@ MAX_UNPACKED = 256 << 20  # refuse to unpack more: a damaged header can ask for 
 EIATTR_REGCOUNT = 0x2F
 EIATTR_FRAME_SIZE = 0x11
 EIATTR_MIN_STACK_SIZE = 0x12
-# From compute capability 9.0 on, the toolkit keeps the first KiB of a block's shared memory for itself.
+# From compute capability 9.0 on, the toolkit keeps the first KiB of a block's shared memory for
+# itself.
 RESERVED_SHARED = 1024
 
 
@@ -50,7 +52,7 @@ def lz4_block(data, size):
                     literals += more
                     if more != 255:
                         break
-            out += data[at:at + literals]
+            out += data[at : at + literals]
             at += literals
             if len(out) >= size or at >= len(data):
                 break
@@ -68,7 +70,7 @@ def lz4_block(data, size):
                 raise ValueError("damaged LZ4 data")
             start = len(out) - offset
             if offset >= length:
-                out += out[start:start + length]
+                out += out[start : start + length]
             else:  # the copy overlaps itself: a repeated pattern
                 pattern = bytes(out[start:])
                 out += (pattern * (length // offset + 1))[:length]
@@ -91,8 +93,12 @@ def zstd_frame(data, size):
                 lib = ctypes.CDLL(name) if name else False
                 if lib:
                     lib.ZSTD_decompress.restype = ctypes.c_size_t
-                    lib.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t,
-                                                    ctypes.c_char_p, ctypes.c_size_t]
+                    lib.ZSTD_decompress.argtypes = [
+                        ctypes.c_void_p,
+                        ctypes.c_size_t,
+                        ctypes.c_char_p,
+                        ctypes.c_size_t,
+                    ]
                     lib.ZSTD_findFrameCompressedSize.restype = ctypes.c_size_t
                     lib.ZSTD_findFrameCompressedSize.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
                     _libzstd = lib
@@ -103,7 +109,9 @@ def zstd_frame(data, size):
             _libzstd = False
     if not _libzstd:
         return None
-    frame = _libzstd.ZSTD_findFrameCompressedSize(data, len(data))  # images are padded behind the frame
+    frame = _libzstd.ZSTD_findFrameCompressedSize(
+        data, len(data)
+    )  # images are padded behind the frame
     if frame > len(data):
         raise ValueError("damaged zstd data")
     out = ctypes.create_string_buffer(size)
@@ -113,27 +121,39 @@ def zstd_frame(data, size):
 
 
 def sections(data, base=0):
-    """The sections of a 64-bit little-endian ELF file as dicts. Raises ValueError on damaged data."""
+    """The sections of a 64-bit little-endian ELF file as dicts. Raises ValueError on damaged
+    data."""
     try:
         offset = struct.unpack_from("<Q", data, base + 0x28)[0]
         entry, count, names = struct.unpack_from("<HHH", data, base + 0x3A)
         if offset == 0 or entry < 64:
             return []
-        raw = [struct.unpack_from("<IIQQQQIIQQ", data, base + offset + i * entry) for i in range(count)]
+        raw = [
+            struct.unpack_from("<IIQQQQIIQQ", data, base + offset + i * entry) for i in range(count)
+        ]
         found = []
         for name, kind, _, _, start, size, link, info, _, step in raw:
             text = base + raw[names][4] + name if names < count else -1
             end = data.find(b"\0", text) if text >= 0 else -1
-            found.append({"name": bytes(data[text:end]).decode("latin-1") if end >= 0 else "",
-                          "type": kind, "offset": base + start, "size": size, "link": link, "info": info,
-                          "entry": step})
+            found.append(
+                {
+                    "name": bytes(data[text:end]).decode("latin-1") if end >= 0 else "",
+                    "type": kind,
+                    "offset": base + start,
+                    "size": size,
+                    "link": link,
+                    "info": info,
+                    "entry": step,
+                }
+            )
         return found
     except struct.error:
         raise ValueError("damaged ELF file")
 
 
 def cubin_kernels(cubin):
-    """The kernels of a cubin: symbol, registers, static shared memory and stack of a thread, in bytes."""
+    """The kernels of a cubin: symbol, registers, static shared memory and stack of a thread, in
+    bytes."""
     secs = sections(cubin)
     symtab = next((s for s in secs if s["name"] == ".symtab"), None)
     if symtab is None:
@@ -142,12 +162,16 @@ def cubin_kernels(cubin):
     kernels, by_index = [], {}
     for index in range(symtab["size"] // 24):
         name, info, other, where = struct.unpack_from("<IBBH", cubin, symtab["offset"] + 24 * index)
-        if info & 15 != 2 or not other & 0x10 or strings is None:  # a function that the host can launch
+        if (
+            info & 15 != 2 or not other & 0x10 or strings is None
+        ):  # a function that the host can launch
             continue
         start = strings["offset"] + name
-        symbol = bytes(cubin[start:cubin.find(b"\0", start)]).decode("latin-1")
+        symbol = bytes(cubin[start : cubin.find(b"\0", start)]).decode("latin-1")
         kernel = {"symbol": symbol, "registers": None, "shared_bytes": 0, "local_bytes": None}
-        if where < len(secs) and secs[where]["info"] >> 24:  # older cubins: registers in the section header
+        if (
+            where < len(secs) and secs[where]["info"] >> 24
+        ):  # older cubins: registers in the section header
             kernel["registers"] = secs[where]["info"] >> 24
         kernels.append(kernel)
         by_index[index] = kernel
@@ -156,7 +180,9 @@ def cubin_kernels(cubin):
         if sec["name"].startswith(".nv.shared."):
             for kernel in kernels:
                 if sec["name"] == ".nv.shared." + kernel["symbol"]:
-                    reserved = RESERVED_SHARED if arch and int(re.match(r"\d+", arch).group()) >= 90 else 0
+                    reserved = (
+                        RESERVED_SHARED if arch and int(re.match(r"\d+", arch).group()) >= 90 else 0
+                    )
                     kernel["shared_bytes"] = max(0, sec["size"] - reserved)
         elif sec["name"] == ".nv.info":
             for attribute, symbol, value in nv_info(cubin, sec):
@@ -167,7 +193,9 @@ def cubin_kernels(cubin):
                     kernel["registers"] = value
                 elif attribute == EIATTR_FRAME_SIZE and kernel["local_bytes"] is None:
                     kernel["local_bytes"] = value
-                elif attribute == EIATTR_MIN_STACK_SIZE:  # with the functions it calls; unknown if they recurse
+                elif (
+                    attribute == EIATTR_MIN_STACK_SIZE
+                ):  # with the functions it calls; unknown if they recurse
                     kernel["local_bytes"] = value if value < 0x80000000 else None
     return kernels
 
@@ -178,7 +206,9 @@ def nv_info(cubin, sec):
     while at + 4 <= end:
         form, attribute, size = struct.unpack_from("<BBH", cubin, at)
         at += 4
-        if form == 4:  # a value of its own size follows; the other forms carry theirs in these 4 bytes
+        if (
+            form == 4
+        ):  # a value of its own size follows; the other forms carry theirs in these 4 bytes
             if size == 8 and at + 8 <= end:
                 symbol, value = struct.unpack_from("<II", cubin, at)
                 yield attribute, symbol, value
@@ -186,7 +216,8 @@ def nv_info(cubin, sec):
 
 
 def cubin_arch(cubin):
-    """'90a' of a cubin: its ELF flags, and the suffix from ptxas's own command line kept in a note."""
+    """'90a' of a cubin: its ELF flags, and the suffix from ptxas's own command line kept in a
+    note."""
     flags = struct.unpack_from("<I", cubin, 0x30)[0]
     number = flags >> 8 & 0xFF if cubin[8] >= 8 else flags & 0xFF
     note = re.search(rb"-arch sm_%d([af])\b" % number, bytes(cubin))
@@ -201,8 +232,15 @@ def cubin_toolkit(cubin):
 def ptx_kernels(text):
     """Kernels of PTX text. Registers are decided later, by the driver's compiler."""
     names = re.findall(rb"\.entry\s+([\w$%]+)", text)
-    return [{"symbol": name.decode("latin-1"), "registers": None, "shared_bytes": None, "local_bytes": None}
-            for name in dict.fromkeys(names)]
+    return [
+        {
+            "symbol": name.decode("latin-1"),
+            "registers": None,
+            "shared_bytes": None,
+            "local_bytes": None,
+        }
+        for name in dict.fromkeys(names)
+    ]
 
 
 def ptx_header(text):
@@ -213,7 +251,8 @@ def ptx_header(text):
 
 
 def read_image(data, at, end):
-    """The image at offset at, as a dict, and the offset of the next. Raises ValueError on damaged data."""
+    """The image at offset at, as a dict, and the offset of the next. Raises ValueError on damaged
+    data."""
     if at + 64 > end:
         raise ValueError("the fat binary ends in the middle of an image")
     kind, _, header, size, packed = struct.unpack_from("<HHIQI", data, at)
@@ -223,11 +262,16 @@ def read_image(data, at, end):
     if header < 64 or at + header + size > end:
         raise ValueError("the fat binary ends in the middle of an image")
     suffix = "a" if flags & FLAG_ARCH_SPECIFIC else "f" if flags & FLAG_FAMILY_SPECIFIC else ""
-    image = {"kind": KINDS.get(kind, "kind %d" % kind), "arch": "%d%s" % (arch, suffix),
-             "ptx_version": "%d.%d" % (major, minor) if kind == 1 else None, "toolkit": None,
-             "compression": "zstd" if flags & FLAG_ZSTD else "lz4" if flags & FLAG_LZ4 else None,
-             "kernels": None, "unread": None}
-    payload = b"" if kind not in (1, 2) else bytes(data[at + header:at + header + size])
+    image = {
+        "kind": KINDS.get(kind, "kind %d" % kind),
+        "arch": "%d%s" % (arch, suffix),
+        "ptx_version": "%d.%d" % (major, minor) if kind == 1 else None,
+        "toolkit": None,
+        "compression": "zstd" if flags & FLAG_ZSTD else "lz4" if flags & FLAG_LZ4 else None,
+        "kernels": None,
+        "unread": None,
+    }
+    payload = b"" if kind not in (1, 2) else bytes(data[at + header : at + header + size])
     try:
         if kind not in (1, 2):  # LTO IR has no kernels that could run
             return image, at + header + size
@@ -251,7 +295,8 @@ def read_image(data, at, end):
 
 
 def read_fatbins(data, start, end):
-    """All fat binaries between two offsets: a list of lists of images, one list a translation unit."""
+    """All fat binaries between two offsets: a list of lists of images, one list a translation
+    unit."""
     units, at, magic = [], start, struct.pack("<I", FATBIN_MAGIC)
     while True:
         at = data.find(magic, at, end)
@@ -277,10 +322,10 @@ def archive_members(data):
     at = 8
     while at + 60 <= len(data):
         try:
-            size = int(data[at + 48:at + 58])
+            size = int(data[at + 48 : at + 58])
         except ValueError:
             raise ValueError("damaged archive")
-        yield bytes(data[at:at + 16]).decode("latin-1").strip().rstrip("/"), at + 60, size
+        yield bytes(data[at : at + 16]).decode("latin-1").strip().rstrip("/"), at + 60, size
         at += 60 + size + (size & 1)
 
 
@@ -298,7 +343,9 @@ def read_elf(data, base, end):
                 for images in read_fatbins(data, sec["offset"], sec["offset"] + sec["size"]):
                     units.append({"relocatable": name == "__nv_relfatbin", "images": images})
     if not secs:  # section headers stripped: the magic number still finds it
-        units += [{"relocatable": False, "images": images} for images in read_fatbins(data, base, end)]
+        units += [
+            {"relocatable": False, "images": images} for images in read_fatbins(data, base, end)
+        ]
     return units
 
 
@@ -313,12 +360,13 @@ def needed_libraries(data):
                 tag, value = struct.unpack_from("<QQ", data, at)
                 if tag == 1:
                     start = strings + value
-                    names.append(bytes(data[start:data.find(b"\0", start)]).decode("latin-1"))
+                    names.append(bytes(data[start : data.find(b"\0", start)]).decode("latin-1"))
     return names
 
 
 def read(path):
-    """Everything this module knows of a file. Raises NotABinary or OSError, whose text is one line."""
+    """Everything this module knows of a file. Raises NotABinary or OSError, whose text is one
+    line."""
     if os.path.isdir(path):
         raise NotABinary("is a directory, not a binary")
     with open(path, "rb") as file:
@@ -328,7 +376,9 @@ def read(path):
             try:
                 return read_mapped(data)
             except (ValueError, struct.error, IndexError) as error:
-                raise NotABinary("is damaged: %s" % (error or "a header points outside of the file"))
+                raise NotABinary(
+                    "is damaged: %s" % (error or "a header points outside of the file")
+                )
 
 
 def read_mapped(data):
@@ -339,9 +389,22 @@ def read_mapped(data):
     if head[:4] == b"\x7fELF" and struct.unpack_from("<H", head, 18)[0] == EM_CUDA:
         cubin = bytes(data)
         result["type"] = "cubin"
-        result["units"] = [{"relocatable": False, "images": [
-            {"kind": "sass", "arch": cubin_arch(cubin), "ptx_version": None, "toolkit": cubin_toolkit(cubin),
-             "compression": None, "kernels": cubin_kernels(cubin), "unread": None}]}]
+        result["units"] = [
+            {
+                "relocatable": False,
+                "images": [
+                    {
+                        "kind": "sass",
+                        "arch": cubin_arch(cubin),
+                        "ptx_version": None,
+                        "toolkit": cubin_toolkit(cubin),
+                        "compression": None,
+                        "kernels": cubin_kernels(cubin),
+                        "unread": None,
+                    }
+                ],
+            }
+        ]
     elif head[:4] == b"\x7fELF":
         kinds = {1: "object", 2: "executable", 3: "executable or shared library"}
         result["type"] = kinds.get(struct.unpack_from("<H", head, 16)[0], "ELF file")
@@ -358,18 +421,39 @@ def read_mapped(data):
         for name, start, size in archive_members(data):
             if start + size > len(data):
                 raise ValueError("its member %s is cut off" % name)
-            if bytes(data[start:start + 4]) == b"\x7fELF":
+            if bytes(data[start : start + 4]) == b"\x7fELF":
                 result["units"] += read_elf(data, start, start + size)
     elif len(head) >= 16 and struct.unpack_from("<I", head)[0] == FATBIN_MAGIC:
         result["type"] = "fatbin file"
-        result["units"] = [{"relocatable": False, "images": i} for i in read_fatbins(data, 0, len(data))]
-    elif re.search(rb"^\s*\.version\s+\d+\.\d+\s*$[\s\S]*^\s*\.target\s+sm_", bytes(data[:1 << 16]), re.MULTILINE):
+        result["units"] = [
+            {"relocatable": False, "images": i} for i in read_fatbins(data, 0, len(data))
+        ]
+    elif re.search(
+        rb"^\s*\.version\s+\d+\.\d+\s*$[\s\S]*^\s*\.target\s+sm_",
+        bytes(data[: 1 << 16]),
+        re.MULTILINE,
+    ):
         text = bytes(data)
         iso, arch = ptx_header(text)
         result["type"] = "PTX text"
-        result["units"] = [{"relocatable": False, "images": [
-            {"kind": "ptx", "arch": arch, "ptx_version": iso, "toolkit": None, "compression": None,
-             "kernels": ptx_kernels(text), "unread": None}]}]
+        result["units"] = [
+            {
+                "relocatable": False,
+                "images": [
+                    {
+                        "kind": "ptx",
+                        "arch": arch,
+                        "ptx_version": iso,
+                        "toolkit": None,
+                        "compression": None,
+                        "kernels": ptx_kernels(text),
+                        "unread": None,
+                    }
+                ],
+            }
+        ]
     else:
-        raise NotABinary("is neither an ELF file (program, object, library) nor an archive, fatbin, cubin or PTX")
+        raise NotABinary(
+            "is neither an ELF file (program, object, library) nor an archive, fatbin, cubin or PTX"
+        )
     return result

@@ -1,9 +1,10 @@
 """Which version goes with which: drivers, toolkits, PTX, architectures, compilers.
 
-Only relations that NVIDIA publishes and that cannot be asked of the machine at hand stand here. Whatever
-the machine can answer itself (the architectures of an nvcc, the limit in crt/host_config.h, the list of a
-PyTorch wheel) is read from the machine, and these tables serve for the explanation beside it.
-All versions are tuples of two ints; an unknown version is None, never a guess.
+Only relations that NVIDIA publishes and that cannot be asked of the machine at hand stand here.
+Whatever the machine can answer itself (the architectures of an nvcc, the limit in
+crt/host_config.h, the list of a PyTorch wheel) is read from the machine, and these tables serve for
+the explanation beside it. All versions are tuples of two ints; an unknown version is None, never a
+guess.
 """
 
 import re
@@ -17,15 +18,17 @@ DRIVER_CUDA = [
     (570, (12, 8)), (575, (12, 9)), (580, (13, 0)), (590, (13, 1)), (595, (13, 2)),
 ]
 
-# The oldest branch that starts a program of each CUDA major (minor-version compatibility; SASS only).
+# The oldest branch that starts a program of each CUDA major (minor-version compatibility; SASS
+# only).
 MAJOR_MIN_BRANCH = {10: 410, 11: 450, 12: 525, 13: 580}
 
 # PTX ISA version -> the first toolkit that writes it.
 PTX_TOOLKIT = {
-    (6, 0): (9, 0), (6, 1): (9, 1), (6, 2): (9, 2), (6, 3): (10, 0), (6, 4): (10, 1), (6, 5): (10, 2),
-    (7, 0): (11, 0), (7, 1): (11, 1), (7, 2): (11, 2), (7, 3): (11, 3), (7, 4): (11, 4), (7, 5): (11, 5),
-    (7, 6): (11, 6), (7, 7): (11, 7), (7, 8): (11, 8), (8, 0): (12, 0), (8, 1): (12, 1), (8, 2): (12, 2),
-    (8, 3): (12, 3), (8, 4): (12, 4), (8, 5): (12, 5), (8, 6): (12, 7), (8, 7): (12, 8), (8, 8): (12, 9),
+    (6, 0): (9, 0), (6, 1): (9, 1), (6, 2): (9, 2), (6, 3): (10, 0), (6, 4): (10, 1),
+    (6, 5): (10, 2), (7, 0): (11, 0), (7, 1): (11, 1), (7, 2): (11, 2), (7, 3): (11, 3),
+    (7, 4): (11, 4), (7, 5): (11, 5), (7, 6): (11, 6), (7, 7): (11, 7), (7, 8): (11, 8),
+    (8, 0): (12, 0), (8, 1): (12, 1), (8, 2): (12, 2), (8, 3): (12, 3), (8, 4): (12, 4),
+    (8, 5): (12, 5), (8, 6): (12, 7), (8, 7): (12, 8), (8, 8): (12, 9),
     (9, 0): (13, 0), (9, 1): (13, 1),
 }
 
@@ -35,8 +38,9 @@ ARCH_TOOLKITS = {
     (5, 0): ((6, 5), (12, 9)), (5, 2): ((6, 5), (12, 9)), (5, 3): ((7, 0), (12, 9)),
     (6, 0): ((8, 0), (12, 9)), (6, 1): ((8, 0), (12, 9)), (6, 2): ((8, 0), (12, 9)),
     (7, 0): ((9, 0), (12, 9)), (7, 2): ((9, 2), (12, 9)), (7, 5): ((10, 0), None),
-    (8, 0): ((11, 0), None), (8, 6): ((11, 1), None), (8, 7): ((11, 4), None), (8, 8): ((13, 0), None),
-    (8, 9): ((11, 8), None), (9, 0): ((11, 8), None), (10, 0): ((12, 8), None),
+    (8, 0): ((11, 0), None), (8, 6): ((11, 1), None), (8, 7): ((11, 4), None),
+    (8, 8): ((13, 0), None), (8, 9): ((11, 8), None), (9, 0): ((11, 8), None),
+    (10, 0): ((12, 8), None),
     (10, 1): ((12, 8), (12, 9)), (10, 3): ((12, 9), None), (11, 0): ((13, 0), None),
     (12, 0): ((12, 8), None), (12, 1): ((12, 9), None),
 }
@@ -52,36 +56,46 @@ GPU_EXAMPLES = [
     ((12, 1), "DGX Spark (GB10)"),
 ]
 
-# NVIDIA promises binary compatibility inside a major version for desktop and server GPUs, not for these.
+# NVIDIA promises binary compatibility inside a major version for desktop and server GPUs, not for
+# these.
 TEGRA = {(5, 3), (6, 2), (7, 2), (8, 7), (11, 0)}
 
 # Newest gcc major that crt/host_config.h accepts, by toolkit.
 GCC_MAX = [
-    ((9, 0), 6), ((9, 2), 7), ((10, 1), 8), ((11, 0), 9), ((11, 1), 10), ((11, 4), 11), ((12, 0), 12), ((12, 4), 13),
-    ((12, 8), 14), ((13, 0), 15),
+    ((9, 0), 6), ((9, 2), 7), ((10, 1), 8), ((11, 0), 9), ((11, 1), 10), ((11, 4), 11),
+    ((12, 0), 12), ((12, 4), 13), ((12, 8), 14), ((13, 0), 15),
 ]
 
 # Part of a product name -> compute capability; the first that matches counts.
 GPU_NAMES = [
-    (r"GB10\b|DGX Spark", (12, 1)), (r"B300|GB300", (10, 3)), (r"B200|B100\b|GB200", (10, 0)), (r"Thor", (11, 0)),
+    (r"GB10\b|DGX Spark", (12, 1)),
     (r"RTX\s*50[5-9]0|RTX PRO [2-6]\d00|\bRTX\s*5[5-9]00.*Blackwell", (12, 0)),
-    (r"\bG?H[128]00\b|\bH20\b|GH200", (9, 0)),
+    (r"Thor", (11, 0)),
+    (r"B300|GB300", (10, 3)),
+    (r"B200|B100\b|GB200", (10, 0)),
+    (r"\bG?H[128]00\b|\bH20\b", (9, 0)),
     (r"RTX\s*40[5-9]0|\bL40S?\b|\bL4\b|RTX\s*[2-6]\d{3}.*Ada", (8, 9)),
-    (r"Orin", (8, 7)), (r"\bA100\b|\bA800\b|\bA30\b", (8, 0)),
-    (r"RTX\s*30[5-9]0|RTX\s*20[5]0\b|RTX\s*A[2-6]\d{3}|\bA10\b|\bA10G\b|\bA16\b|\bA40\b|\bA2\b|\bA[2456]000\b", (8, 6)),
-    (r"RTX\s*20[6-8]0|GTX\s*16[1-6]0|\bT4\b|TITAN RTX|Quadro RTX|\bT[1246]00\b|\bT[12]000\b", (7, 5)),
-    (r"V100|TITAN V\b|Quadro GV100", (7, 0)), (r"Xavier", (7, 2)),
-    (r"P100\b|GP100", (6, 0)), (r"TX2", (6, 2)),
-    (r"GTX\s*10[1-8]0|\bGT\s*10[13]0|\bMX[123]50|TITAN Xp?\b|\bP40\b|\bP4\b|\bP[2-6]000\b", (6, 1)),
-    (r"GTX\s*9[678]0M?\b|GTX\s*950\b(?!M)|\bM40\b|\bM60\b|\bM4\b|Quadro M[456]000", (5, 2)),
-    (r"Jetson Nano|TX1", (5, 3)), (r"GTX\s*750|GTX\s*9[45]0M|\b9[34]0MX?\b|Quadro K[126]?2?200|Quadro M[12]\d00", (5, 0)),
-    (r"K80\b", (3, 7)), (r"K40|K20|TITAN Black|GTX\s*780", (3, 5)), (r"K4200|K5000|GTX\s*6[678]0|K520", (3, 0)),
+    (r"Orin", (8, 7)),
+    (r"\bA100\b|\bA800\b|\bA30\b", (8, 0)),
+    (r"RTX\s*30[5-9]0|RTX\s*2050|RTX\s*A[2-6]\d{3}|\bA10G?\b|\bA(2|16|40|[2456]000)\b", (8, 6)),
+    (r"RTX\s*20[6-8]0|GTX\s*16[1-6]0|\bT4\b|TITAN RTX|Quadro RTX|\bT[46]00\b|\bT[12]000\b", (7, 5)),
+    (r"Xavier", (7, 2)),
+    (r"V100|TITAN V\b|Quadro GV100", (7, 0)),
+    (r"TX2", (6, 2)),
+    (r"GTX\s*10[1-8]0|\bGT\s*10[13]0|\bMX[123]50|TITAN Xp|\bP40\b|\bP4\b|\bP[2-6]000\b", (6, 1)),
+    (r"P100\b|GP100", (6, 0)),
+    (r"Jetson Nano|TX1", (5, 3)),
+    (r"GTX\s*9[78]0M?\b|GTX\s*9[56]0\b|\bM40\b|\bM60\b|\bM4\b|Quadro M[456]000", (5, 2)),
+    (r"GTX\s*750|GTX\s*9[456]0M|\b9[34]0MX?\b|Quadro K[126]?2?200|Quadro M[12]\d00", (5, 0)),
+    (r"K80\b", (3, 7)),
+    (r"K40|K20|TITAN Black|GTX\s*780", (3, 5)),
+    (r"K4200|K5000|GTX\s*6[678]0|K520", (3, 0)),
 ]
 
 # A word for a generation, where a report names only that.
 GENERATIONS = [
-    ("kepler", 3), ("maxwell", 5), ("pascal", 6), ("volta", 7), ("turing", 7), ("ampere", 8), ("ada", 8),
-    ("hopper", 9), ("blackwell", None),
+    ("kepler", 3), ("maxwell", 5), ("pascal", 6), ("volta", 7), ("turing", 7), ("ampere", 8),
+    ("ada", 8), ("hopper", 9), ("blackwell", None),
 ]
 
 
@@ -148,7 +162,8 @@ def branch_cuda(branch):
 
 
 def cuda_branch(cuda):
-    """The first driver branch that offers this CUDA version, or None if the table ends before it."""
+    """The first driver branch that offers this CUDA version, or None if the table ends before
+    it."""
     for branch, offered in DRIVER_CUDA:
         if cuda is not None and offered >= cuda:
             return branch
@@ -186,7 +201,8 @@ def cc_of_name(name):
 
 def forward_compat_allowed(name):
     """False for GeForce and Titan cards, True for data-centre GPUs, None where it is not known."""
-    if re.search(r"geforce|titan|\b[GR]TX\s*\d{3,4}|\bMX\d{3}|\bGT\s*\d{3,4}", str(name or ""), re.IGNORECASE):
+    geforce = r"geforce|titan|\b[GR]TX\s*\d{3,4}|\bMX\d{3}|\bGT\s*\d{3,4}"
+    if re.search(geforce, str(name or ""), re.IGNORECASE):
         return False
     if re.search(r"\b[ABHLPTV]\d{1,3}S?\b|tesla|\bG[BH]\d{3}", str(name or ""), re.IGNORECASE):
         return True

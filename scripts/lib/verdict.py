@@ -1,7 +1,8 @@
-"""Can this GPU run what is in that file? Rules of the CUDA compatibility guides, applied to fatbin.read().
+"""Can this GPU run what is in that file? Rules of the CUDA compatibility guides, applied to
+fatbin.read().
 
-A file is as good as its worst translation unit: each has its own fat binary, and the runtime looks for a
-usable image in that one only.
+A file is as good as its worst translation unit: each has its own fat binary, and the runtime looks
+for a usable image in that one only.
 """
 
 import re
@@ -10,32 +11,43 @@ import tables
 
 
 def groups(binary):
-    """The images that the runtime can choose from, one list for every translation unit with kernels."""
-    linked = [u["images"] for u in binary["units"] if not u["relocatable"] and has_kernels(u["images"])]
-    relocatable = [u["images"] for u in binary["units"] if u["relocatable"] and has_kernels(u["images"])]
+    """The images that the runtime can choose from, one list for every translation unit with
+    kernels."""
+    linked = [
+        u["images"] for u in binary["units"] if not u["relocatable"] and has_kernels(u["images"])
+    ]
+    relocatable = [
+        u["images"] for u in binary["units"] if u["relocatable"] and has_kernels(u["images"])
+    ]
     if binary["type"] in ("object", "archive"):
         return linked + relocatable
-    # In a program built with -rdc=true the linked machine code stands alone; the PTX stays with the objects.
+    # In a program built with -rdc=true the linked machine code stands alone; the PTX stays with the
+    # objects.
     ptx = [[i for i in images if i["kind"] == "ptx"] for images in relocatable]
     if not linked:
         return [images for images in ptx if images]
     result = []
     for images in linked:
         symbols = {k["symbol"] for i in images for k in i["kernels"] or []}
-        extra = [i for unit in ptx for i in unit if symbols & {k["symbol"] for k in i["kernels"] or []}]
+        extra = [
+            i for unit in ptx for i in unit if symbols & {k["symbol"] for k in i["kernels"] or []}
+        ]
         result.append(images + extra)
     return result
 
 
 def has_kernels(images):
-    """True if the unit has kernels, or if that cannot be read. nvcc's link step adds units without any."""
+    """True if the unit has kernels, or if that cannot be read. nvcc's link step adds units without
+    any."""
     return any(i["kernels"] is None or i["kernels"] for i in images)
 
 
 def toolkit_of(images):
     """The newest toolkit that made one of the images, as far as they say."""
     found = [tables.version(i["toolkit"]) for i in images if i["toolkit"]]
-    found += [tables.PTX_TOOLKIT.get(tables.version(i["ptx_version"])) for i in images if i["ptx_version"]]
+    found += [
+        tables.PTX_TOOLKIT.get(tables.version(i["ptx_version"])) for i in images if i["ptx_version"]
+    ]
     return max([t for t in found if t], default=None)
 
 
@@ -44,14 +56,20 @@ def split(image):
 
 
 def judge(binary, cc, driver_cuda=None, env=None):
-    """The verdict for one GPU: dict with gpu, result, error, reason, driver_needed (a branch or None).
+    """The verdict for one GPU: dict with gpu, result, error, reason, driver_needed (a branch or
+    None).
 
     driver_cuda is the CUDA version that the driver offers, None if the driver is not known.
     env holds the two variables that change how the driver chooses.
     """
     parts = [judge_unit(images, cc, driver_cuda, env or {}) for images in groups(binary)]
-    verdict = {"gpu": tables.dotted(cc), "result": "runs", "error": None, "driver_needed": None,
-               "reason": "it holds no kernel, so there is nothing that could fail"}
+    verdict = {
+        "gpu": tables.dotted(cc),
+        "result": "runs",
+        "error": None,
+        "driver_needed": None,
+        "reason": "it holds no kernel, so there is nothing that could fail",
+    }
     if not parts:
         return verdict
     order = {"runs": 0, "jit": 1, "fails": 2}
@@ -67,21 +85,34 @@ def judge(binary, cc, driver_cuda=None, env=None):
 
 def judge_unit(images, cc, driver_cuda, env):
     arch_images = [(split(i), i) for i in images if split(i)[0]]
-    sass = [(arch, i) for (arch, suffix), i in arch_images
-            if i["kind"] == "sass" and tables.sass_runs_on(arch, suffix, cc)]
-    ptx = [(arch, i) for (arch, suffix), i in arch_images
-           if i["kind"] == "ptx" and tables.ptx_runs_on(arch, suffix, cc)]
+    sass = [
+        (arch, i)
+        for (arch, suffix), i in arch_images
+        if i["kind"] == "sass" and tables.sass_runs_on(arch, suffix, cc)
+    ]
+    ptx = [
+        (arch, i)
+        for (arch, suffix), i in arch_images
+        if i["kind"] == "ptx" and tables.ptx_runs_on(arch, suffix, cc)
+    ]
     toolkit = toolkit_of(images)
     gpu_branch = tables.gpu_min_branch(cc)
     if env.get("CUDA_FORCE_PTX_JIT") == "1":
         sass = []
     if driver_cuda and toolkit and driver_cuda[0] < toolkit[0]:
         needed = highest(gpu_branch, tables.MAJOR_MIN_BRANCH.get(toolkit[0]))
-        return part("fails", 35, needed, "made by CUDA %s, and the driver offers only CUDA %s"
-                    % (tables.dotted(toolkit), tables.dotted(driver_cuda)))
+        return part(
+            "fails",
+            35,
+            needed,
+            "made by CUDA %s, and the driver offers only CUDA %s"
+            % (tables.dotted(toolkit), tables.dotted(driver_cuda)),
+        )
     if sass:
         image = max(sass, key=lambda pair: (pair[0], len(pair[1]["arch"])))[1]
-        needed = highest(gpu_branch, tables.MAJOR_MIN_BRANCH.get(toolkit[0])) if toolkit else gpu_branch
+        needed = (
+            highest(gpu_branch, tables.MAJOR_MIN_BRANCH.get(toolkit[0])) if toolkit else gpu_branch
+        )
         note = ""
         if cc in tables.TEGRA and split(image)[0] != cc:
             note = "; not promised for Jetson: build for %s" % name(cc)
@@ -92,11 +123,21 @@ def judge_unit(images, cc, driver_cuda, env):
         needed = highest(gpu_branch, tables.cuda_branch(made)) if made else None
         what = "PTX for compute_%s, version %s" % (image["arch"], image["ptx_version"] or "unknown")
         if driver_cuda and made and driver_cuda < made:
-            return part("fails", 222, needed, "%s (CUDA %s): the driver compiles up to CUDA %s"
-                        % (what, tables.dotted(made), tables.dotted(driver_cuda)))
+            return part(
+                "fails",
+                222,
+                needed,
+                "%s (CUDA %s): the driver compiles up to CUDA %s"
+                % (what, tables.dotted(made), tables.dotted(driver_cuda)),
+            )
         if env.get("CUDA_DISABLE_PTX_JIT") == "1":
-            return part("fails", 223, needed, what + ", and CUDA_DISABLE_PTX_JIT=1 forbids compiling it "
-                        "(it still runs if the compute cache has it)")
+            return part(
+                "fails",
+                223,
+                needed,
+                what + ", and CUDA_DISABLE_PTX_JIT=1 forbids compiling it "
+                "(it still runs if the compute cache has it)",
+            )
         return part("jit", None, needed, what + ": compiled at the first start")
     return part("fails", 209, None, why_not(images, cc, env))
 
@@ -120,7 +161,9 @@ def why_not(images, cc, env):
     ptx = [(split(i), i["arch"]) for i in images if i["kind"] == "ptx"]
     if sass:
         listed = ", ".join("sm_" + a for a in unique(arch for _, arch in sass))
-        if env.get("CUDA_FORCE_PTX_JIT") == "1" and any(tables.sass_runs_on(a, s, cc) for (a, s), _ in sass if a):
+        if env.get("CUDA_FORCE_PTX_JIT") == "1" and any(
+            tables.sass_runs_on(a, s, cc) for (a, s), _ in sass if a
+        ):
             says.append("SASS for %s, which CUDA_FORCE_PTX_JIT=1 forbids to use" % listed)
         elif any(s == "a" and a != cc and a[0] == cc[0] for (a, s), _ in sass if a):
             says.append("SASS only for %s (a: exactly that GPU)" % listed)
@@ -149,7 +192,11 @@ def how_to_build(cc):
     """The rebuild command for a GPU, and the toolkits that know it."""
     first, last = tables.ARCH_TOOLKITS.get(cc, (None, None))
     number = tables.arch_number(cc)
-    text = "nvcc -gencode arch=compute_%s,code=sm_%s (in this suite: make SMS=%s)" % (number, number, number)
+    text = "nvcc -gencode arch=compute_%s,code=sm_%s (in this suite: make SMS=%s)" % (
+        number,
+        number,
+        number,
+    )
     if last:
         return text + ", with nvcc %s to %s" % (tables.dotted(first), tables.dotted(last))
     return text + (", with nvcc %s or newer" % tables.dotted(first) if first else "")
