@@ -52,6 +52,23 @@ static int sectors_of_a_warp(size_t stride, size_t offset)
     return sectors;
 }
 
+static void begin_table(const char *title)
+{
+    if (DEVICE_IS_CPU) // moved: in whole sectors, which a CPU has not
+        report_table(title, "sectors", NULL);
+    else
+        report_table(title, "sectors", "moved GB/s", NULL);
+}
+
+// useful: bytes that the program wants, `needed` full sectors a warp; sectors: those that move.
+static void add_row(const char *name, struct timing t, double useful, int needed, int sectors,
+                    int right)
+{
+    report_extra(sectors);
+    report_extra(round(useful / (t.median_ms * 1e6) * sectors / needed));
+    report_bandwidth(name, t, useful, right);
+}
+
 static struct {
     size_t n, room; // floats copied; floats in each buffer (the largest offset more)
     int block;
@@ -80,8 +97,7 @@ static double show_copy(size_t stride, size_t offset)
     right = check_that(right, "copy with stride %zu, offset %zu: wrong values", stride, offset);
     char name[64];
     snprintf(name, sizeof(name), "stride %zu, offset %zu", stride, offset);
-    report_extra(sectors_of_a_warp(stride, offset));
-    report_bandwidth(name, t, 2.0 * (double)bytes, right);
+    add_row(name, t, 2.0 * (double)bytes, 4, sectors_of_a_warp(stride, offset), right);
     return t.median_ms;
 }
 
@@ -126,13 +142,12 @@ static double show_structures(size_t n, int block)
     CUDA_CHECK(cudaMemcpy(h_x, d_x, n * sizeof(float), cudaMemcpyDeviceToHost));
     double useful = 3.0 * (double)(n * sizeof(float)); // reads x and vx, writes x
     size_t pitch = sizeof(struct particle) / sizeof(float);
-    report_table("x += vx * dt, useful bytes", "sectors", NULL);
-    report_extra(2 * sectors_of_a_warp(pitch, 0)); // x and vx share a sector: one in, one out
-    report_bandwidth("array of structures", structures, useful,
-                     check_moved("array of structures", n, &h_p[0].x, pitch, launches));
-    report_extra(3 * sectors_of_a_warp(1, 0));
-    report_bandwidth("structure of arrays", arrays, useful,
-                     check_moved("structure of arrays", n, h_x, 1, launches));
+    begin_table("x += vx * dt, useful bytes");
+    int apart = sectors_of_a_warp(pitch, 0), needed = 3 * sectors_of_a_warp(1, 0);
+    add_row("array of structures", structures, useful, needed, 2 * apart, // x and vx share a sector
+            check_moved("array of structures", n, &h_p[0].x, pitch, launches));
+    add_row("structure of arrays", arrays, useful, needed, needed,
+            check_moved("structure of arrays", n, h_x, 1, launches));
     CUDA_CHECK(cudaFree(d_p));
     CUDA_CHECK(cudaFree(d_x));
     CUDA_CHECK(cudaFree(d_vx));
@@ -172,26 +187,28 @@ int main(int argc, char **argv)
     copy.d_x = d_x;
 
     double ms[CASES];
-    report_table("stride, useful bytes", "sectors", NULL); // sectors: of each load, of each store
+    begin_table("stride, useful bytes");
     for (int i = 0; i < CASES; i++)
         ms[i] = show_copy(strides[i], 0);
-    report_table("offset, useful bytes", "sectors", NULL);
+    begin_table("offset, useful bytes");
     for (int i = 0; i < CASES; i++)
         show_copy(1, offsets[i]);
     CUDA_CHECK(cudaFree(d_x));
     CUDA_CHECK(cudaFree(copy.d_y));
     double ratio = show_structures(particles, copy.block);
 
-    int s32 = 5; // strides[5] is 32
-    printf("\nStride %zu touches %d sectors where stride 1 touches %d: ", strides[s32],
-           sectors_of_a_warp(strides[s32], 0), sectors_of_a_warp(1, 0));
+    int near = sectors_of_a_warp(1, 0), far = sectors_of_a_warp(32, 0), s32 = 5; // strides[5] is 32
+    printf("\nStride 32 touches %d sectors where stride 1 touches %d: ", far, near);
     if (DEVICE_IS_CPU) {
-        printf("8 times the traffic on a GPU. The times above\nare those of a CPU and its caches: "
-               "they show nothing of it.\n");
+        printf("%d times the traffic on a GPU. The times\nabove are those of a CPU and its caches: "
+               "they "
+               "show nothing of it.\n",
+               far / near);
     } else {
-        printf("at best 12.5 %% of the bandwidth;\nmeasured %.1f %%. The array of structures takes "
-               "%.1f times as long as the structure of arrays.\n",
-               100 * ms[0] / ms[s32], ratio);
+        printf(
+            "at best %.1f %% of the bandwidth is left;\nmeasured: %.1f %%. The array of structures "
+            "takes %.1f times as long as the structure of arrays.\n",
+            100.0 * near / far, 100 * ms[0] / ms[s32], ratio);
         report_number("stride_32_percent_of_stride_1", 100 * ms[0] / ms[s32]);
         report_number("structures_over_arrays", ratio);
     }

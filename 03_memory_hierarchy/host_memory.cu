@@ -223,8 +223,9 @@ int main(int argc, char **argv)
     size_t cpu_bytes = largest < 4 << 20 ? largest : 4 << 20;
     double slower = show_cpu_reads(cpu_bytes);
     if (DEVICE_IS_CPU) {
-        printf("\nEvery byte arrived. On the CPU backend device and host share one memory: without a "
-               "bus there\nis no GB/s to print, and the five kinds do not differ.\n");
+        printf(
+            "\nEvery byte arrived. On the CPU backend device and host share one memory: without a "
+            "bus there\nis no GB/s to print, and the five kinds do not differ.\n");
     } else {
         printf(
             "\nAt the largest size pinned memory is %.1f times as fast as pageable memory to the "

@@ -279,7 +279,8 @@ int main(int argc, char **argv)
     steps = (int)default_size(8192, 512);
     const struct option_spec options[] = {
         OPTION_FLAG("sweep", &sweep, "print the staircase of the caches as well"),
-        OPTION_SIZE("window", &window, 4096, 1 << 30, "bytes within which a chain jumps about"),
+        OPTION_SIZE("window", &window, CHAIN_LINE, 1 << 30,
+                    "bytes within which a chain jumps about"),
         OPTION_INT("steps", &steps, 32, 1 << 20, "loads of a chain that are timed"),
         OPTION_SIZE("n", &n, 1 << 16, 1 << 30, "words to read for the bandwidth of device memory"),
         OPTION_END,
