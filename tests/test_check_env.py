@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "scripts" / "lib"))
 import errors  # noqa: E402
 import facts as collector  # noqa: E402
 import judge  # noqa: E402
+import view  # noqa: E402
 
 REPORTS = json.loads((DATA / "environment_reports.json").read_text())
 TEXTS = json.loads((DATA / "error_texts.json").read_text())
@@ -974,11 +975,11 @@ LISTS = {
 def random_facts(rng):
     kind = rng.random()
     if kind < 0.4:  # cells of different reports in one: plausible each, contradictory together
-        return {key: rng.choice(REPORTS)["facts"].get(key) for key in judge.REPORT_KEYS}
+        return {key: rng.choice(REPORTS)["facts"].get(key) for key in view.REPORT_KEYS}
     if kind < 0.6:
         return {
             key: rng.choice(JUNK)
-            for key in rng.sample(judge.REPORT_KEYS, rng.randint(1, len(judge.REPORT_KEYS)))
+            for key in rng.sample(view.REPORT_KEYS, rng.randint(1, len(view.REPORT_KEYS)))
         }
     facts = {"schema": 1}
     for key, inner in PARTS.items():
@@ -1009,7 +1010,7 @@ def test_random_facts_never_crash():
         before = json.dumps(facts, default=str)
         try:
             found = judge.judge(facts)
-        except judge.BadFacts:
+        except view.BadFacts:
             continue
         assert json.dumps(facts, default=str) == before  # a pure function leaves its input alone
         for d in found:

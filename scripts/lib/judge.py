@@ -9,42 +9,21 @@ does not fire. Facts that exclude each other are reported, not averaged.
 import re
 
 import errors
+import reported
 import tables
 from reported import (
+    Diagnosis,
     NO_GPU,
     PROBLEM,
     TEXT_RULES,
     WARNING,
-    Diagnosis,
-    busy,
-    compat_on_geforce,
-    covers,
-    driver_mismatch,
-    dropped_gpu,
     from_table,
-    gcc_too_new,
-    glibc_clash,
     gpu_words,
-    hidden_gpu,
-    judge_text,
-    missing_driver,
-    module_mismatch,
-    no_image,
-    old_driver_for_gpu,
     short_driver,
     sm,
-    torch_words,
-    wheel_lacks,
 )
 from tables import dotted
-from view import (
-    FACT_KEYS,
-    REPORT_KEYS,
-    BadFacts,
-    view_of,
-)  # noqa: F401 (check_env takes them from here)
-
-# --- what is wrong with the machine itself, in this order
+from view import view_of
 
 
 def rule_driver(v):
@@ -52,10 +31,10 @@ def rule_driver(v):
     if not v.no_driver:
         return None
     if v.report:
-        return missing_driver(v)
+        return reported.missing_driver(v)
     hardware = bool(v.pci_gpu) or bool(v.gpus) or bool(v.module_version)
     if hardware or v.wsl:
-        return missing_driver(v)
+        return reported.missing_driver(v)
     return None  # no driver and no GPU: rule_no_gpu says so
 
 
@@ -76,7 +55,7 @@ def rule_module(v):
         and v.module_version != v.library_version
         and not v.compat
     ):
-        return module_mismatch(v)
+        return reported.module_mismatch(v)
     return None
 
 
@@ -106,12 +85,12 @@ def rule_compat(v):
     own = tables.branch_cuda(v.driver_branch)
     higher = own and v.smi_cuda and v.smi_cuda > own and not (v.jetson or v.wsl)
     if v.init_error == 804:
-        return compat_on_geforce(v, errors.recognise("804")[0])
+        return reported.compat_on_geforce(v, errors.recognise("804")[0])
     if v.init_error == 803:
-        return driver_mismatch(v, errors.recognise("803")[0])
+        return reported.driver_mismatch(v, errors.recognise("803")[0])
     allowed = tables.forward_compat_allowed(v.gpu_name)
     if (v.compat or higher) and allowed is False:
-        return compat_on_geforce(v, None)
+        return reported.compat_on_geforce(v, None)
     if (
         v.compat
         and v.library_version
@@ -151,14 +130,14 @@ def rule_compat(v):
 
 def rule_devices(v):
     """5. A driver, but no GPU to be seen."""
-    found = dropped_gpu(v) or old_driver_for_gpu(v)
+    found = reported.dropped_gpu(v) or reported.old_driver_for_gpu(v)
     if found:
         return found
     if v.no_driver or v.report:
         return None
     zero = v.device_count == 0 or v.init_error == 100
     if zero and v.visible_devices is not None:
-        return hidden_gpu(v)
+        return reported.hidden_gpu(v)
     if any(g.get("mig") and not g.get("mig_devices") for g in v.gpus) and zero:
         return Diagnosis(
             "MIG",
@@ -206,7 +185,7 @@ def rule_init(v):
 def rule_mode(v):
     modes = [str(g.get("compute_mode") or "").lower() for g in v.gpus]
     if modes and all("prohibited" in m for m in modes):
-        return busy(v, errors.recognise("46")[0])
+        return reported.busy(v, errors.recognise("46")[0])
     return None
 
 
@@ -411,7 +390,7 @@ def rule_host_compiler(v):
         )
     limit = v.gcc_max or tables.gcc_limit(v.toolkit)
     if v.gcc and limit and v.gcc > limit:
-        d = gcc_too_new(v, None)
+        d = reported.gcc_too_new(v, None)
         d.sure = v.gcc_max is not None
         d.missing = "" if d.sure else "the limit in this toolkit's own crt/host_config.h"
         return d
@@ -424,7 +403,7 @@ def rule_host_compiler(v):
             or (v.glibc >= (2, 42) and v.toolkit < (13, 2))
         )
     ):
-        d = glibc_clash(v, None)
+        d = reported.glibc_clash(v, None)
         d.what, d.sure, d.missing = (
             "glibc %s is newer than the headers of CUDA %s expect."
             % (dotted(v.glibc), dotted(v.toolkit)),
@@ -452,7 +431,7 @@ def rule_runtime(v):
     """9. The toolkit's runtime against the driver."""
     made, whose = v.toolkit, "nvcc %s" % dotted(v.toolkit)
     if v.report and made is None and v.torch and v.torch["cuda"]:
-        made, whose = v.torch["cuda"], torch_words(v)
+        made, whose = v.torch["cuda"], reported.torch_words(v)
     if not made or not v.driver_cuda or v.no_driver:
         return None
     if v.driver_cuda[0] < made[0]:
@@ -491,9 +470,9 @@ def rule_build(v):
         v.flags
         and v.cc
         and not (v.torch and v.torch["arch_list"])
-        and covers(v.flags, v.cc) is False
+        and reported.covers(v.flags, v.cc) is False
     ):
-        return no_image(v, errors.recognise("209")[0])
+        return reported.no_image(v, errors.recognise("209")[0])
     return None
 
 
@@ -515,15 +494,15 @@ def rule_torch(v):
     if (
         v.torch["arch_list"]
         and (v.cc or v.cc_major is not None)
-        and covers(v.torch["arch_list"], v.cc) is not True
+        and reported.covers(v.torch["arch_list"], v.cc) is not True
     ):
-        found = wheel_lacks(v, None)
+        found = reported.wheel_lacks(v, None)
         if found:
             return found
     if v.report and not v.torch["arch_list"] and v.torch["cuda"] and v.cc_major is not None:
         tag, cc = v.torch["cuda"], v.cc or (v.cc_major, 0)
         if (cc[0] >= 12 or cc[0] == 10) and tag < (12, 8) or cc[0] < 7 and tag >= (12, 8):
-            return wheel_lacks(v, None)
+            return reported.wheel_lacks(v, None)
     if v.torch["cuda"] and v.toolkit and v.torch["cuda"][0] != v.toolkit[0]:
         return Diagnosis(
             "TORCH_TOOLKIT_MAJOR_MISMATCH",
@@ -717,7 +696,7 @@ def judge(facts):
     v = view_of(facts)
     found = []
     if v.text:
-        first = judge_text(v)
+        first = reported.judge_text(v)
         if first:
             found.append(first)
     for rule in ORDER:
