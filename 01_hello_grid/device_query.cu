@@ -172,7 +172,7 @@ static void print_device(int all)
     report_text(json_key(key, "name", all), name);
     if (!DEVICE_IS_CPU) {
         printf("  %-36s %d.%d\n", "compute capability", d->major, d->minor);
-        printf("  %-36s make SMS=%s\n", "built for with", sms);
+        printf("  %-36s make SMS=%s\n", "to build for it", sms);
         report_text(json_key(key, "SMS", all), sms);
     }
     print_number(DEVICE_IS_CPU ? "SMs (here: threads of the CPU)" : "SMs", "sms", d->sm_count, "",

@@ -47,8 +47,8 @@ static double measure_grid(const char *name, unsigned grid, int block, size_t n,
 {
     struct timing t;
     CUDA_CHECK(cudaMemset(d_data, 0, n));
-    add_mark<<<grid, block>>>(n,
-                              d_data); // n = 0 needs no special case: no thread enters the loop
+    // n = 0 needs no special case: the grid has its blocks, and no thread enters the loop
+    add_mark<<<grid, block>>>(n, d_data);
     CUDA_CHECK_LAUNCH();
     CUDA_CHECK_SYNC();
     CUDA_CHECK(cudaMemcpy(h_data, d_data, n, cudaMemcpyDeviceToHost));

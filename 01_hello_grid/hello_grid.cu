@@ -41,6 +41,16 @@ static const char *triple(char text[72], size_t x, size_t y, size_t z)
     return text;
 }
 
+// A value for the JSON: "launch2_threads".
+static int launches;
+
+static void report_launch(const char *key, double value)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "launch%d_%s", launches, key);
+    report_number(text, value);
+}
+
 static int by_turn(const void *a, const void *b)
 {
     unsigned long long x = ((const struct record *)a)->turn, y = ((const struct record *)b)->turn;
@@ -74,10 +84,10 @@ static void verify_records(const struct record *records, size_t count, dim3 grid
 
 // The records in the order of their turns: lane 0 of each warp, or every thread.
 static void print_records(const struct record *records, size_t count, dim3 block, int every_thread,
-                          int rows_wanted)
+                          size_t rows_wanted)
 {
     char b[72], t[72], g[72];
-    int rows = 0;
+    size_t rows = 0;
     printf("  %6s %12s %12s %12s %5s %5s%s\n", "turn", "blockIdx", "threadIdx", "in the grid",
            "warp", "lane", DEVICE_IS_CPU ? "" : "   SM");
     for (size_t i = 0; i < count; i++) {
@@ -94,7 +104,7 @@ static void print_records(const struct record *records, size_t count, dim3 block
         printf(DEVICE_IS_CPU ? "\n" : " %4u\n", r->sm);
     }
     if (rows > rows_wanted)
-        printf("  ... and %d more rows (--rows %d shows all)\n", rows - rows_wanted, rows);
+        printf("  ... and %zu more rows (--rows %zu shows all)\n", rows - rows_wanted, rows);
 }
 
 // In which order did the blocks get their first turn, and on how many SMs did they run?
@@ -121,12 +131,12 @@ static void print_order(const struct record *records, size_t count, dim3 grid)
         printf("on %zu of %d SMs, ", sms, device_facts.sm_count);
     printf("%s; the next run may differ: CUDA promises no order\n",
            out_of_order ? "not in the order of their numbers" : "in the order of their numbers");
-    report_number("blocks_out_of_order", (double)out_of_order);
-    report_number("sms_used", DEVICE_IS_CPU ? NAN : (double)sms);
+    report_launch("blocks_out_of_order", (double)out_of_order);
+    report_launch("sms_used", DEVICE_IS_CPU ? NAN : (double)sms);
     free(block_seen);
 }
 
-static void launch_and_show(dim3 grid, dim3 block, int every_thread, int rows)
+static void launch_and_show(dim3 grid, dim3 block, int every_thread, size_t rows)
 {
     char g[72], b[72];
     size_t count = volume(grid) * volume(block), bytes = count * sizeof(struct record);
@@ -145,6 +155,7 @@ static void launch_and_show(dim3 grid, dim3 block, int every_thread, int rows)
     CUDA_CHECK_SYNC(); // the launch only queued the kernel; here it has ended
     CUDA_CHECK(cudaMemcpy(records, d_records, bytes, cudaMemcpyDeviceToHost));
 
+    launches++;
     printf("\nhello<<<%s, %s>>>: %zu blocks of %zu threads\n", triple(g, grid.x, grid.y, grid.z),
            triple(b, block.x, block.y, block.z), volume(grid), volume(block));
     printf("  a block is %zu warp%s of %zu: %zu lanes have no thread\n", warps,
@@ -153,8 +164,8 @@ static void launch_and_show(dim3 grid, dim3 block, int every_thread, int rows)
     qsort(records, count, sizeof(struct record), by_turn);
     print_records(records, count, block, every_thread, rows);
     print_order(records, count, grid);
-    report_number("threads", (double)count);
-    report_number("warps", (double)(warps * volume(grid)));
+    report_launch("threads", (double)count);
+    report_launch("warps", (double)(warps * volume(grid)));
     CUDA_CHECK(cudaFree(d_records));
     CUDA_CHECK(cudaFree(d_next_turn));
     free(records);
@@ -184,11 +195,12 @@ static void show_refused_launch(dim3 grid, dim3 block, const char *limit)
 int main(int argc, char **argv)
 {
     dim3 grid(6), block(40); // what is not named is 1
-    int every_thread = 0, rows = 6;
+    int every_thread = 0;
+    size_t rows = 6;
     const struct option_spec options[] = {
         OPTION_DIM3("grid", &grid, "blocks; without --grid and --block: a tour in 1D, 2D, 3D"),
         OPTION_DIM3("block", &block, "threads of a block"),
-        OPTION_INT("rows", &rows, 0, 1 << 30, "rows printed of each launch"),
+        OPTION_SIZE("rows", &rows, 0, MAX_ELEMENTS, "rows printed of each launch"),
         OPTION_FLAG("threads", &every_thread, "a row for each thread, not only for each warp"),
         OPTION_END,
     };
@@ -201,7 +213,7 @@ int main(int argc, char **argv)
         lesson_exit(EXIT_FAILED, "hello_grid: nothing ran: %s", limit);
     }
     launch_and_show(grid, block, every_thread, rows);
-    if (volume(grid) == 6 && volume(block) == 40) { // the tour goes on
+    if (grid.x == 6 && volume(grid) == 6 && block.x == 40 && volume(block) == 40) { // the tour
         launch_and_show(dim3(2, 2), dim3(16, 4), every_thread, rows);
         launch_and_show(dim3(2, 1, 2), dim3(4, 4, 4), every_thread, rows);
         block.x = (unsigned)device_attribute(cudaDevAttrMaxThreadsPerBlock) + 1;

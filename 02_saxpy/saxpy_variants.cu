@@ -4,7 +4,7 @@
 // Predict before you run it: does a thread that takes four elements in one 16-byte load beat four
 // threads that take one each? And is a block of 32 threads as good as one of 256?
 //
-// usage: saxpy_variants [--n SIZE] [--block N] [--offset K]
+// usage: saxpy_variants [--n SIZE] [--block N] [--offset K] [--brief]
 // sanitizer: --n 10003
 #include "../common/cublas.h"
 #include "../common/lesson.h"
@@ -134,22 +134,31 @@ static double measure(enum variant v, const char *name, int block, const struct 
 static void sweep_blocks(enum variant v, const char *title, const struct vectors *s)
 {
     int most = device_attribute(cudaDevAttrMaxThreadsPerBlock);
+    int warp = device_attribute(cudaDevAttrWarpSize);
+    double started[2] = {0}; // blocks a second in the first two rows
     report_table(title, "block", "blocks/us", NULL);
-    for (int block = device_attribute(cudaDevAttrWarpSize); block <= most; block *= 2) {
+    for (int block = warp; block <= most; block *= 2) {
         char name[64];
         snprintf(name, sizeof(name), "%d threads", block);
-        measure(v, name, block, s);
+        double rate = measure(v, name, block, s);
+        if (block <= 2 * warp)
+            started[block / warp - 1] = rate / block;
     }
+    // Twice the block and still as many blocks a second: their start is what takes the time.
+    if (!DEVICE_IS_CPU && started[0] > 0 && fabs(started[1] / started[0] - 1) < 0.1)
+        printf("  The smallest blocks start at the same rate: starting them is the bottleneck, not "
+               "the memory.\n");
 }
 
 int main(int argc, char **argv)
 {
     size_t n = default_size(1 << 26, 1 << 18), offset = 0;
-    int block = 256;
+    int block = 256, brief = 0;
     const struct option_spec options[] = {
         OPTION_SIZE("n", &n, 1, MAX_ELEMENTS, "elements"),
         OPTION_INT("block", &block, 1, 1024, "threads a block in the first table"),
         OPTION_SIZE("offset", &offset, 0, 1024, "x and y begin this many floats behind a boundary"),
+        OPTION_FLAG("brief", &brief, "the first table only"),
         OPTION_END,
     };
     lesson_begin(argc, argv, "02_saxpy/saxpy_variants", "y = a*x + y in three ways, and cuBLAS",
@@ -177,8 +186,10 @@ int main(int argc, char **argv)
     double library = measure(CUBLAS, "cublasSaxpy", block, &s);
     cublas_unload(&blas);
 
-    sweep_blocks(ONE, "one element a thread, blocks of", &s);
-    sweep_blocks(FLOAT4, "float4, blocks of", &s);
+    if (!brief) {
+        sweep_blocks(ONE, "one element a thread, blocks of", &s);
+        sweep_blocks(FLOAT4, "float4, blocks of", &s);
+    }
 
     if (wide > 0) {
         printf("\nfloat4 is %.2f times as fast as one element a thread", wide / one);

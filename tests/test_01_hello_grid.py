@@ -91,11 +91,11 @@ def test_too_many_threads_to_remember(lesson):
 
 def test_json_counts_threads_and_warps(lesson):
     values = lesson.json(HELLO, "--grid", "5", "--block", "33")["values"]
-    assert values["threads"] == 165 and values["warps"] == 10
+    assert values["launch1_threads"] == 165 and values["launch1_warps"] == 10
     if lesson.backend == "cuda":
-        assert 1 <= values["sms_used"] <= 5
+        assert 1 <= values["launch1_sms_used"] <= 5
     else:
-        assert values["sms_used"] is None
+        assert values["launch1_sms_used"] is None
 
 
 # ---- device_query

@@ -88,6 +88,26 @@ def test_cublas_is_there_or_the_row_says_why(lesson):
     assert "left out: " in line or line.endswith("ok"), line
 
 
+def test_brief_is_the_first_table_alone(lesson):
+    data = lesson.json(VARIANTS, "--n", 1000, "--reps", 1, "--brief")
+    assert {row["table"] for row in data["measurements"]} == {"four ways"}
+
+
+def test_blocks_started_a_microsecond(lesson):
+    for row in lesson.json(VARIANTS, "--n", 10001, "--reps", 1)["measurements"]:
+        if row["table"].startswith("float4"):
+            blocks = -(-10001 // (4 * row["block"]))
+            assert row["blocks/us"] == pytest.approx(blocks / row["milliseconds"]["median"] / 1e3)
+
+
+def test_more_than_2_31_elements(lesson):
+    if lesson.backend == "cpu" or lesson.json("01_hello_grid/device_query")["values"]["memory_free_bytes"] < 20 * 2**30:
+        pytest.skip("needs a GPU with 20 GiB of free memory")
+    n = 2**31 + 1027
+    result = lesson.run(SAXPY, n, "--reps", 1)
+    assert result.code == 0 and f"SUM={expected_sum(n)}\n" in result.out, result
+
+
 # ---- unified_memory
 
 @pytest.mark.parametrize("n", [1, 31, 1025, 100003])
