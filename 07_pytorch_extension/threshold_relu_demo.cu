@@ -51,27 +51,22 @@ static double number_at(size_t i)
     return (double)(random_next(&state) >> 40) / 8388608.0 - 1;
 }
 
-static void put(float *x, size_t i)
+static float value_at(float, size_t i)
 {
-    x[i] = (float)number_at(i);
+    return (float)number_at(i);
 }
 
-static void put(double *x, size_t i)
+static double value_at(double, size_t i)
 {
-    x[i] = number_at(i);
+    return number_at(i);
 }
 
-static void put(uint16_t *x, size_t i)
+static uint16_t value_at(uint16_t, size_t i)
 {
-    x[i] = (uint16_t)(i * 40503u); // an odd factor: all 65536 patterns, then all again
+    return (uint16_t)(i * 40503u); // an odd factor: all 65536 patterns, then all again
 }
 
-static double number(float x)
-{
-    return x;
-}
-
-static double number(double x)
+static double number(double x) // takes float too
 {
     return x;
 }
@@ -81,11 +76,12 @@ static double number(uint16_t x)
     return value_of[x];
 }
 
-// want = x <= threshold ? 0 : from, compared in double; `from` is kept as it is, NaN included.
-template <typename T> static void reference(const T *from, const T *x, T *want, size_t n)
+// want = x <= limit ? 0 : from, compared in double; `from` is kept as it is, NaN included.
+template <typename T>
+static void reference(const T *from, const T *x, T *want, size_t n, double limit)
 {
     for (size_t i = 0; i < n; i++)
-        want[i] = number(x[i]) <= threshold ? (T)0 : from[i];
+        want[i] = number(x[i]) <= limit ? (T)0 : from[i];
 }
 
 static int verify_bytes(const char *name, const struct arrays *a, size_t bytes)
@@ -99,14 +95,16 @@ static int verify_bytes(const char *name, const struct arrays *a, size_t bytes)
 template <typename T> static void check_edges(enum threshold_relu_type type, const struct arrays *a)
 {
     const size_t sizes[] = {0, 1, 2, 7, 8, 9, 31, 33, 255}, window = 4096;
+    const double limits[] = {threshold, -0.0, NAN, -INFINITY};
     for (size_t shift = 0; shift < 2 * 16 / sizeof(T); shift++) {
         size_t in = shift % (16 / sizeof(T)), out = shift == in ? in : 0;
         for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+            double limit = limits[(shift + s) % 4];
             POISON_DEVICE(a->d_out, window);
             memset(a->want, 0xFF, window);
             CUDA_CHECK(threshold_relu_backward(type, (T *)a->d_grad + in, (T *)a->d_x + in,
-                                               (T *)a->d_out + out, sizes[s], threshold, 0));
-            reference((T *)a->grad + in, (T *)a->x + in, (T *)a->want + out, sizes[s]);
+                                               (T *)a->d_out + out, sizes[s], limit, 0));
+            reference((T *)a->grad + in, (T *)a->x + in, (T *)a->want + out, sizes[s], limit);
             char name[96];
             snprintf(name, sizeof(name), "%s, %zu elements, inputs at element %zu, result at %zu",
                      type_name[type], sizes[s], in, out);
@@ -123,14 +121,14 @@ static void one_type(enum threshold_relu_type type, const struct arrays *a, size
     char name[64];
     struct timing simple, packs, backward;
     for (size_t i = 0; i < n; i++) {
-        put((T *)a->x, i);
-        put((T *)a->grad, n - i - 1);
+        ((T *)a->x)[i] = value_at((T)0, i);
+        ((T *)a->grad)[i] = value_at((T)0, i + 7); // another number than x holds
     }
     CUDA_CHECK(cudaMemcpy(a->d_x, a->x, bytes, cudaMemcpyHostToDevice));
     CUDA_CHECK(cudaMemcpy(a->d_grad, a->grad, bytes, cudaMemcpyHostToDevice));
     check_edges<T>(type, a);
 
-    reference((T *)a->x, (T *)a->x, (T *)a->want, n);
+    reference((T *)a->x, (T *)a->x, (T *)a->want, n, threshold);
     POISON_DEVICE(a->d_out, bytes);
     unsigned grid = (unsigned)((n + BLOCK - 1) / BLOCK);
     MEASURE_GPU (simple, common_options.reps) {
@@ -147,7 +145,7 @@ static void one_type(enum threshold_relu_type type, const struct arrays *a, size
     snprintf(name, sizeof(name), "%s forward, packs", type_name[type]);
     report_bandwidth(name, packs, 2.0 * bytes, verify_bytes(name, a, bytes));
 
-    reference((T *)a->grad, (T *)a->x, (T *)a->want, n);
+    reference((T *)a->grad, (T *)a->x, (T *)a->want, n, threshold);
     POISON_DEVICE(a->d_out, bytes);
     MEASURE_GPU (backward, common_options.reps) {
         CUDA_CHECK(threshold_relu_backward(type, a->d_grad, a->d_x, a->d_out, n, threshold, 0));

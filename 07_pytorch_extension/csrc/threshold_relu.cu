@@ -149,8 +149,8 @@ static uint16_t float16_bits(double value, int mantissa_bits)
         return (uint16_t)(sign | infinity);
     frexp(value, &exponent); // value = m * 2^exponent with 0.5 <= m < 1
     exponent -= 1;
-    if (exponent < 1 - bias)
-        exponent = 1 - bias; // subnormal: the steps get no smaller
+    if (value == 0 || exponent < 1 - bias)
+        exponent = 1 - bias; // zero and subnormal: the steps get no smaller
     // In steps of the last mantissa bit. A normal number has its leading 1 in there, which adds one
     // to the exponent field; rounding up to the next power of two carries into it as well.
     unsigned steps = (unsigned)nearbyint(ldexp(fabs(value), mantissa_bits - exponent));
