@@ -41,7 +41,7 @@ inline unsigned __activemask(CUDA_CPU_HERE) {
 }
 
 namespace cuda_cpu {
-inline int lane() { return block.current % 32; }
+inline int lane() { return linear_index() % 32; }
 
 template <class T> T shuffle(unsigned mask, T value, int source, const char* file, int line) {
     static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8, "a shuffle moves a number of at most 8 bytes");

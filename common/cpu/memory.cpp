@@ -7,7 +7,10 @@
 
 #include <map>
 
-extern "C" void __asan_init() __attribute__((weak));
+extern "C" {  // present when the program is linked with -fsanitize=address
+void __asan_init() __attribute__((weak));
+int __asan_address_is_poisoned(const void* p) __attribute__((weak));
+}
 
 namespace cuda_cpu {
 
@@ -159,7 +162,10 @@ static cudaError_t release(void* p, bool host) {
     return cudaSuccess;
 }
 
-bool is_host_pointer(const void* p) { return p && find(p) == allocations.end() && !find_symbol(p) && !in_device_region(p); }
+bool is_host_pointer(const void* p) {
+    if (!p || find(p) != allocations.end() || find_symbol(p) || in_device_region(p)) return false;
+    return !with_asan() || !__asan_address_is_poisoned(p);  // freed memory: ASan shall tell where it is used
+}
 bool in_device_region(const void* p) { return device.contains(p); }
 
 bool report_leaks() {

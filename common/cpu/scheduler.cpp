@@ -83,6 +83,7 @@ struct Worker {  // an OS thread that runs blocks
     cudaError_t fault = cudaSuccess;
     int signal = 0;
     const void* fault_address = nullptr;
+    char signal_stack[32 << 10];  // a fault by stack overflow needs another stack
 };
 static __thread Worker* worker;
 static const Launch* current_launch;
@@ -128,13 +129,14 @@ __attribute__((noinline)) static void switch_to(Fiber* to) {
 }
 
 static Fiber* new_fiber() {
+    static std::atomic<unsigned> made{0};
     Fiber* f = worker->idle;
     if (f) {
         worker->idle = f->next_idle;
         return f;
     }
     f = new Fiber();
-    f->size = STACK;
+    f->size = STACK - made++ % 64 * 1088;  // tops at different places of the caches, or they push each other out
     void* stack = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED) {
         message("no memory for the stack of another thread of the block");
@@ -162,7 +164,6 @@ static void dispatch() {
         w.threads[t].fiber = nullptr;
         w.threads[t].wait = NOT;
         block.parked--;
-        block.current = t;
         threadIdx = w.threads[t].index;
     } else if (block.next < block.count) {
         to = new_fiber();
@@ -174,6 +175,7 @@ static void fiber_entry() {
     asan_arrive(nullptr);
     for (;;) {
         current_launch->run(current_launch->body);  // starts threads until there is none left to start
+        block.next = block.count;
         free_fiber(worker->running);
         dispatch();
     }
@@ -181,8 +183,26 @@ static void fiber_entry() {
 
 // ---- Waiting ----
 
+static uint3 index_of(unsigned t) { return {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)}; }
+
+bool start_thread() {
+    if (block.in_turn) {
+        threadIdx = {0, 0, 0};
+        return true;
+    }
+    if (block.next >= block.count) return false;
+    threadIdx = index_of(block.order ? block.order[block.next] : block.next);
+    block.next++;
+    return true;
+}
+
 static Thread& park(Wait wait, const char* file, int line) {
-    Thread& t = worker->threads[block.current];
+    unsigned me = linear_index();
+    if (block.in_turn) {  // the others started in turn, up to this one
+        block.in_turn = false;
+        block.next = me + 1;
+    }
+    Thread& t = worker->threads[me];
     t.fiber = worker->running;
     t.wait = wait;
     t.index = threadIdx;
@@ -199,7 +219,7 @@ static void make_ready(unsigned t) {
 
 static bool has_ended(unsigned t) {  // started, and neither parked nor running
     unsigned rank = block.order ? worker->rank[t] : t;
-    return rank < block.next && !worker->threads[t].fiber && !(t == block.current && worker->running != &worker->main);
+    return rank < block.next && !worker->threads[t].fiber && !(t == linear_index() && worker->running != &worker->main);
 }
 
 static void release_barrier() {
@@ -273,7 +293,7 @@ static void try_complete(unsigned first, unsigned mask, unsigned ended_now) {
 
 uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source, const char* file, int line) {
     if (!in_kernel()) return op == WARP_SHUFFLE ? value : 1;
-    unsigned me = block.current, first = first_of_warp(me);
+    unsigned me = linear_index(), first = first_of_warp(me);
     if (op != WARP_ACTIVE && !(mask >> (me - first) & 1))
         kernel_fault(cudaErrorLaunchFailure, "%s:%d: lane %u calls with mask 0x%x, in which it is missing", file, line, me - first, mask);
     Thread& t = park(op == WARP_ACTIVE ? AT_ACTIVEMASK : AT_WARP_OP, file, line);
@@ -308,7 +328,7 @@ static bool release_activemask() {
 
 void thread_ended() {
     Worker& w = *worker;
-    unsigned me = block.current, first = first_of_warp(me);
+    unsigned me = linear_index(), first = first_of_warp(me);
     for (unsigned l = 0; l < 32 && first + l < block.count; l++) {
         Thread& t = w.threads[first + l];
         if (t.wait == AT_WARP_OP && t.mask >> (me - first) & 1) try_complete(first, t.mask, me);
@@ -318,7 +338,7 @@ void thread_ended() {
 
 void barrier_epochs(unsigned* of_block, unsigned* of_warp) {
     *of_block = worker->epoch;
-    *of_warp = worker->warp_epoch[block.current / 32];
+    *of_warp = worker->warp_epoch[linear_index() / 32];
 }
 
 // ---- Shared memory ----
@@ -491,8 +511,8 @@ static cudaError_t run_block(const Launch& l, uint64_t number) {
     blockIdx = {(unsigned)(number % l.grid.x), (unsigned)(number / l.grid.x % l.grid.y), (unsigned)(number / l.grid.x / l.grid.y)};
     block.serial = ++w.serial;
     block.next = block.parked = 0;
-    block.start = {0, 0, 0};
     choose_order(number);
+    block.in_turn = !block.order;
     w.epoch++;
     w.arena_used = 0;
     block.dynamic_shared = (char*)w.arena;
@@ -527,8 +547,15 @@ struct WorkerOwner {
     Worker* w = nullptr;
     ~WorkerOwner() {
         if (!w) return;
-        for (Fiber* f = w->idle; f; f = f->next_idle) munmap(f->stack, f->size);  // their structs are few
+        while (Fiber* f = w->idle) {
+            w->idle = f->next_idle;
+            munmap(f->stack, STACK);
+            delete f;
+        }
         munmap(w->arena, ARENA_RESERVED);
+        stack_t none = {};
+        none.ss_flags = SS_DISABLE;
+        if (!with_asan()) sigaltstack(&none, nullptr);
         delete w;
         worker = nullptr;
     }
@@ -543,8 +570,8 @@ static void make_worker(int number) {
     worker->arena = (char*)mmap(nullptr, ARENA_RESERVED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     mprotect(worker->arena, ARENA, PROT_READ | PROT_WRITE);
     stack_t alternate = {};
-    alternate.ss_size = 64 << 10;
-    alternate.ss_sp = malloc(alternate.ss_size);
+    alternate.ss_size = sizeof worker->signal_stack;
+    alternate.ss_sp = worker->signal_stack;
     if (!with_asan()) sigaltstack(&alternate, nullptr);
 }
 
@@ -628,8 +655,8 @@ cudaError_t run_grid(const Launch& l) {
 uint64_t special_register(const char* name) {
     if (!strcmp(name, "smid")) return (uint64_t)worker->number;
     if (!strcmp(name, "nsmid")) return (uint64_t)settings().threads;
-    if (!strcmp(name, "laneid")) return block.current % 32;
-    if (!strcmp(name, "warpid")) return block.current / 32;
+    if (!strcmp(name, "laneid")) return linear_index() % 32;
+    if (!strcmp(name, "warpid")) return linear_index() / 32;
     if (!strcmp(name, "globaltimer")) {
         timespec t;
         clock_gettime(CLOCK_REALTIME, &t);
@@ -646,7 +673,7 @@ void __nanosleep(unsigned ns) {
     timespec t = {0, (long)ns};
     nanosleep(&t, nullptr);
     park(NOT, "", 0);
-    make_ready(block.current);
+    make_ready(linear_index());
     if (block.next < block.count) switch_to(new_fiber());
     else dispatch();
 }

@@ -23,46 +23,37 @@ namespace cuda_cpu {
 struct Block {
     uint64_t serial;              // number of this block, unique for the OS thread; 0: not in a kernel
     unsigned count;               // threads in the block
-    unsigned next;                // threads started so far
-    unsigned current;             // linear index of the running thread
     unsigned parked;              // threads that wait at a barrier
-    uint3 start;                  // index of the thread to start next, in forward order
+    bool in_turn;                 // no thread has parked yet: they run in forward order, and only threadIdx counts
+    unsigned next;                // else: how many threads have been started
     const unsigned short* order;  // another order of starting, from CUDA_CPU_SCHEDULE
     char* dynamic_shared;
 };
 extern __thread Block block;
 
-void thread_ended();  // somebody may have waited for it
+inline unsigned linear_index() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 
-// Makes the next thread of the block the current one; false when all have been started.
-inline bool start_thread() {
-    Block& b = block;
-    if (b.next >= b.count) return false;
-    unsigned rank = b.next++;
-    if (b.order) {
-        unsigned t = b.current = b.order[rank];
-        threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
-        return true;
-    }
-    b.current = rank;
-    threadIdx = b.start;
-    if (++b.start.x == blockDim.x) {
-        b.start.x = 0;
-        if (++b.start.y == blockDim.y) {
-            b.start.y = 0;
-            ++b.start.z;
-        }
-    }
-    return true;
-}
+bool start_thread();  // makes the next thread of the block the current one; false when all have been started
+void thread_ended();  // somebody may have waited for it
 
 // Runs threads one after another as plain calls. A thread that reaches a barrier leaves this loop parked on its
 // fiber, and another fiber enters the loop to start the next thread.
 template <class Body> void run_threads(const void* data) {
     const Body& body = *static_cast<const Body*>(data);
-    while (start_thread()) {
+    if (!start_thread()) return;
+    for (unsigned x = threadIdx.x;;) {
         body();
-        if (block.parked) thread_ended();
+        if (__builtin_expect(!block.in_turn, 0)) {
+            if (block.parked) thread_ended();
+            if (!start_thread()) return;
+        } else if (++x < blockDim.x) {
+            threadIdx.x = x;
+        } else {
+            x = threadIdx.x = 0;
+            if (++threadIdx.y < blockDim.y) continue;
+            threadIdx.y = 0;
+            if (++threadIdx.z >= blockDim.z) return;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ namespace cooperative_groups {
 class thread_block {
 public:
     static void sync(CUDA_CPU_HERE) { __syncthreads(file, line); }
-    static unsigned thread_rank() { return cuda_cpu::block.current; }
+    static unsigned thread_rank() { return cuda_cpu::linear_index(); }
     static unsigned size() { return cuda_cpu::block.count; }
     static unsigned num_threads() { return size(); }
     static dim3 group_index() { return blockIdx; }
@@ -27,7 +27,7 @@ public:
     thread_group(thread_block) : size_(0) {}
     explicit thread_group(unsigned size) : size_(size) {}
     unsigned size() const { return size_ ? size_ : cuda_cpu::block.count; }
-    unsigned thread_rank() const { return cuda_cpu::block.current % size(); }
+    unsigned thread_rank() const { return cuda_cpu::linear_index() % size(); }
     void sync(CUDA_CPU_HERE) const {
         if (!size_) return __syncthreads(file, line);
         unsigned first = (unsigned)cuda_cpu::lane() / size_ * size_;
@@ -46,7 +46,7 @@ public:
     static unsigned thread_rank() { return (unsigned)cuda_cpu::lane() % N; }
     static constexpr unsigned size() { return N; }
     static constexpr unsigned num_threads() { return N; }
-    static unsigned meta_group_rank() { return cuda_cpu::block.current / N; }
+    static unsigned meta_group_rank() { return cuda_cpu::linear_index() / N; }
     static unsigned meta_group_size() { return (cuda_cpu::block.count + N - 1) / N; }
     template <class T> T shfl(T v, int source, CUDA_CPU_HERE) const { return __shfl_sync(mask(), v, source, N, file, line); }
     template <class T> T shfl_up(T v, unsigned n, CUDA_CPU_HERE) const { return __shfl_up_sync(mask(), v, n, N, file, line); }
