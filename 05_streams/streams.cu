@@ -1,11 +1,11 @@
 // streams: an array goes to the device, through a kernel and back. In one stream the three phases
-// follow each other; cut into chunks over several streams, the copy in, the kernel and the copy
-// out of different chunks happen at the same time.
+// follow each other. Cut into chunks, the copy in, the kernel and the copy out of different chunks
+// run at the same time: with each chunk in one of several streams, or with a stream for each phase.
 //
-// Predict before you run it: copy in, kernel and copy out take about 5, 2 and 5 ms. What is the
+// Predict before you run it: copy in, kernel and copy out take about 10, 5 and 10 ms. What is the
 // shortest time that any number of streams and chunks can reach, and what sets it?
 //
-// usage: streams [--streams 4] [--chunks 32] [--n 64M] [--work 1024] [--trace FILE] [--sweep]
+// usage: streams [--streams 4] [--chunks 64] [--n 128M] [--work 1024] [--trace FILE] [--sweep]
 // sanitizer: --n 64k --work 8
 #include "../common/lesson.h"
 #include "../common/timeline.h"
@@ -33,33 +33,105 @@ struct job {
     int work;
     float *h_in, *h_out, *d_data; // h_in and h_out are pinned: only such copies are asynchronous
     cudaStream_t stream[MAX_STREAMS];
+    cudaEvent_t arrived, computed;
 };
 
-// The lesson: chunk after chunk, each with its three operations in a stream of its own turn.
-// Within a stream they keep their order, between streams nothing does.
-static void pipeline(const struct job *job, int streams, int chunks, struct timeline *t)
+// The elements [first, first + count) of the array.
+struct chunk {
+    size_t first, count;
+};
+
+static void copy_in(const struct job *job, struct chunk c, cudaStream_t stream)
 {
-    size_t chunk = (job->n + (size_t)chunks - 1) / (size_t)chunks;
-    for (int c = 0; (size_t)c * chunk < job->n; c++) {
-        size_t first = (size_t)c * chunk, left = job->n - first;
-        size_t count = left < chunk ? left : chunk; // the last chunk may be shorter
-        float *d_chunk = job->d_data + first;
-        int s = c % streams;
-        cudaStream_t stream = job->stream[s];
-        TIMELINE_SPAN (t, s, stream, 'i') {
-            CUDA_CHECK(cudaMemcpyAsync(d_chunk, job->h_in + first, count * sizeof(float),
-                                       cudaMemcpyHostToDevice, stream));
-        }
-        TIMELINE_NEXT (t, s, stream, 'k') {
-            unsigned grid = (unsigned)((count + BLOCK - 1) / BLOCK);
-            iterate<<<grid, BLOCK, 0, stream>>>(count, job->work, a, b, d_chunk);
-            CUDA_CHECK_LAUNCH();
-        }
-        TIMELINE_NEXT (t, s, stream, 'o') {
-            CUDA_CHECK(cudaMemcpyAsync(job->h_out + first, d_chunk, count * sizeof(float),
-                                       cudaMemcpyDeviceToHost, stream));
-        }
+    CUDA_CHECK(cudaMemcpyAsync(job->d_data + c.first, job->h_in + c.first, c.count * sizeof(float),
+                               cudaMemcpyHostToDevice, stream));
+}
+
+static void compute(const struct job *job, struct chunk c, cudaStream_t stream)
+{
+    unsigned grid = (unsigned)((c.count + BLOCK - 1) / BLOCK);
+    iterate<<<grid, BLOCK, 0, stream>>>(c.count, job->work, a, b, job->d_data + c.first);
+    CUDA_CHECK_LAUNCH();
+}
+
+static void copy_out(const struct job *job, struct chunk c, cudaStream_t stream)
+{
+    CUDA_CHECK(cudaMemcpyAsync(job->h_out + c.first, job->d_data + c.first, c.count * sizeof(float),
+                               cudaMemcpyDeviceToHost, stream));
+}
+
+// Each chunk in one of the streams, in turn. Within a stream the three operations keep their
+// order; between streams there is no order. One stream and one chunk: nothing overlaps.
+static void chunk_by_chunk(const struct job *job, int streams, size_t size, struct timeline *t)
+{
+    struct chunk c = {0, size};
+    for (int s = 0; c.first < job->n; c.first += size, s = (s + 1) % streams) {
+        if (c.count > job->n - c.first)
+            c.count = job->n - c.first; // the last chunk may be shorter
+        TIMELINE_SPAN (t, s, job->stream[s], 'i')
+            copy_in(job, c, job->stream[s]);
+        TIMELINE_NEXT (t, s, job->stream[s], 'k')
+            compute(job, c, job->stream[s]);
+        TIMELINE_NEXT (t, s, job->stream[s], 'o')
+            copy_out(job, c, job->stream[s]);
     }
+}
+
+// One stream copies in, one computes, one copies out; events hand each chunk on. A wait is for
+// the last record before it, so that the same two events can serve all chunks.
+static void phase_by_phase(const struct job *job, size_t size, struct timeline *t)
+{
+    const cudaStream_t *stream = job->stream;
+    struct chunk c = {0, size};
+    for (; c.first < job->n; c.first += size) {
+        if (c.count > job->n - c.first)
+            c.count = job->n - c.first;
+        TIMELINE_SPAN (t, 0, stream[0], 'i')
+            copy_in(job, c, stream[0]);
+        CUDA_CHECK(cudaEventRecord(job->arrived, stream[0]));
+        CUDA_CHECK(cudaStreamWaitEvent(stream[1], job->arrived, 0));
+        TIMELINE_SPAN (t, 1, stream[1], 'k')
+            compute(job, c, stream[1]);
+        CUDA_CHECK(cudaEventRecord(job->computed, stream[1]));
+        CUDA_CHECK(cudaStreamWaitEvent(stream[2], job->computed, 0));
+        TIMELINE_SPAN (t, 2, stream[2], 'o')
+            copy_out(job, c, stream[2]);
+    }
+}
+
+// ---- measuring
+
+enum { BY_PHASE = 0 }; // as the number of streams: one for each phase
+
+struct version {
+    int streams, chunks;
+    char name[64];
+    struct timing time;
+    int ok;
+};
+
+static struct version version(int streams, int chunks)
+{
+    struct version v;
+    memset(&v, 0, sizeof(v));
+    v.streams = streams;
+    v.chunks = chunks;
+    const char *chunk_s = chunks == 1 ? "" : "s", *stream_s = streams == 1 ? "" : "s";
+    if (streams == BY_PHASE)
+        snprintf(v.name, sizeof(v.name), "a stream a phase, %d chunk%s", chunks, chunk_s);
+    else
+        snprintf(v.name, sizeof(v.name), "%d stream%s, %d chunk%s", streams, stream_s, chunks,
+                 chunk_s);
+    return v;
+}
+
+static void pipeline(const struct job *job, const struct version *v, struct timeline *t)
+{
+    size_t size = (job->n + (size_t)v->chunks - 1) / (size_t)v->chunks;
+    if (v->streams == BY_PHASE)
+        phase_by_phase(job, size, t);
+    else
+        chunk_by_chunk(job, v->streams, size, t);
 }
 
 static void poison(const struct job *job)
@@ -81,176 +153,139 @@ static int verify_result(const struct job *job, const char *what)
     return verify_end(&v);
 }
 
-// Checked, then timed, then checked again. The host's clock tells how long the host waited for
-// its results; that is the time that streams are to shorten.
-static struct timing run(const struct job *job, int streams, int chunks, int reps, int *ok)
+// Checked, timed, checked again. The host's clock tells how long the host waited for its result;
+// that is what streams are to shorten.
+static void run(const struct job *job, struct version *v, int reps)
 {
-    char what[64];
-    struct timing t;
-    snprintf(what, sizeof(what), "%d streams, %d chunks", streams, chunks);
     poison(job);
-    pipeline(job, streams, chunks, NULL);
+    pipeline(job, v, NULL);
     CUDA_CHECK_SYNC();
-    *ok = verify_result(job, what);
+    v->ok = verify_result(job, v->name);
     poison(job);
-    MEASURE_HOST (t, reps) {
-        pipeline(job, streams, chunks, NULL);
+    MEASURE_HOST (v->time, reps) {
+        pipeline(job, v, NULL);
         CUDA_CHECK_SYNC();
     }
-    *ok &= verify_result(job, what);
-    return t;
+    v->ok &= verify_result(job, v->name);
 }
 
-// No version can beat its busiest part. The two copies are measured at the same time, in two
-// streams, because that is how the pipeline runs them: they share the bus.
-struct limit {
-    struct timing in, kernel, out, both;
-    double ms;
-    const char *part;
-};
-
-static struct limit measure_limit(const struct job *job, int reps)
+// No version can beat its busiest part. The two copies are timed together, because the pipeline
+// runs them together and they share the bus. Returns milliseconds.
+static double lower_limit(const struct job *job, int reps)
 {
-    struct limit l;
-    size_t bytes = job->n * sizeof(float);
-    unsigned grid = (unsigned)((job->n + BLOCK - 1) / BLOCK);
-    MEASURE_HOST (l.in, reps) {
-        CUDA_CHECK(
-            cudaMemcpyAsync(job->d_data, job->h_in, bytes, cudaMemcpyHostToDevice, job->stream[0]));
+    struct chunk all = {0, job->n};
+    void (*const phases[])(const struct job *, struct chunk, cudaStream_t) = {copy_in, compute,
+                                                                              copy_out};
+    struct timing alone[3], both;
+    double bytes = (double)job->n * sizeof(float), bus = bus_limit_gbs();
+    for (int p = 0; p < 3; p++)
+        MEASURE_HOST (alone[p], reps) {
+            phases[p](job, all, job->stream[0]);
+            CUDA_CHECK_SYNC();
+        }
+    MEASURE_HOST (both, reps) { // whatever comes out is of no interest here
+        copy_in(job, all, job->stream[0]);
+        copy_out(job, all, job->stream[1]);
         CUDA_CHECK_SYNC();
     }
-    MEASURE_HOST (l.kernel, reps) {
-        iterate<<<grid, BLOCK, 0, job->stream[0]>>>(job->n, job->work, a, b, job->d_data);
-        CUDA_CHECK_LAUNCH();
-        CUDA_CHECK_SYNC();
-    }
-    MEASURE_HOST (l.out, reps) {
-        CUDA_CHECK(cudaMemcpyAsync(job->h_out, job->d_data, bytes, cudaMemcpyDeviceToHost,
-                                   job->stream[0]));
-        CUDA_CHECK_SYNC();
-    }
-    MEASURE_HOST (l.both, reps) { // what arrives in d_data is of no interest here
-        CUDA_CHECK(
-            cudaMemcpyAsync(job->d_data, job->h_in, bytes, cudaMemcpyHostToDevice, job->stream[0]));
-        CUDA_CHECK(cudaMemcpyAsync(job->h_out, job->d_data, bytes, cudaMemcpyDeviceToHost,
-                                   job->stream[1]));
-        CUDA_CHECK_SYNC();
-    }
-    int copies = l.both.median_ms >= l.kernel.median_ms;
-    l.ms = copies ? l.both.median_ms : l.kernel.median_ms;
-    l.part = copies ? "the copies, both ways at once" : "the kernel";
-    return l;
-}
-
-static void report_limit(const struct limit *l, double bytes)
-{
-    double bus = bus_limit_gbs();
-    report_table("the parts alone", NULL);
-    report_rate("copy in", l->in, bytes, "bytes", "GB/s", 1e9, bus, CHECK_NONE);
-    report_time("kernel", l->kernel, CHECK_NONE);
-    report_rate("copy out", l->out, bytes, "bytes", "GB/s", 1e9, bus, CHECK_NONE);
-    report_rate("copy in and out at once", l->both, 2 * bytes, "bytes", "GB/s", 1e9, 2 * bus,
+    report_table("the phases alone", NULL);
+    report_rate("copy in", alone[0], bytes, "bytes", "GB/s", 1e9, bus, CHECK_NONE);
+    report_time("kernel", alone[1], CHECK_NONE);
+    report_rate("copy out", alone[2], bytes, "bytes", "GB/s", 1e9, bus, CHECK_NONE);
+    report_rate("copy in and out at once", both, 2 * bytes, "bytes", "GB/s", 1e9, 2 * bus,
                 CHECK_NONE);
-    if (!DEVICE_IS_CPU)
-        printf("lower limit: %.3f ms, set by %s\n", l->ms, l->part);
-    report_number("limit_ms", DEVICE_IS_CPU ? NAN : l->ms);
+    if (DEVICE_IS_CPU)
+        return NAN;
+    int copies = both.median_ms >= alone[1].median_ms;
+    double limit_ms = copies ? both.median_ms : alone[1].median_ms;
+    printf("lower limit: %.3f ms, set by %s\n", limit_ms,
+           copies ? "the copies, both ways at once" : "the kernel");
+    report_number("limit_ms", limit_ms);
+    return limit_ms;
 }
 
-static double two_decimals(double value)
+static void report_begin(const char *title)
 {
-    return round(100 * value) / 100;
+    report_table(title, "streams", "chunks", "speed-up", "x limit", NULL);
 }
 
-// One row: a version, how much faster than one stream, how many times the lower limit.
-static void report_version(const struct job *job, const struct limit *l, int streams, int chunks,
-                           struct timing t, double one_stream_ms, int ok)
+static void report_version(const struct job *job, const struct version *v, double limit_ms,
+                           double one_stream_ms)
 {
-    char name[64];
     double bytes = 2.0 * job->n * sizeof(float); // in and out
-    snprintf(name, sizeof(name), "%d stream%s, %d chunk%s", streams, streams == 1 ? "" : "s",
-             chunks, chunks == 1 ? "" : "s");
-    report_extra(streams);
-    report_extra(chunks);
-    report_extra(two_decimals(one_stream_ms / t.median_ms));
-    report_extra(DEVICE_IS_CPU ? NAN : two_decimals(t.median_ms / l->ms));
-    report_rate(name, t, bytes, "bytes", "GB/s", 1e9, DEVICE_IS_CPU ? 0 : bytes / (l->ms * 1e6),
-                ok);
+    report_extra(v->streams == BY_PHASE ? 3 : v->streams);
+    report_extra(v->chunks);
+    report_extra(round(100 * one_stream_ms / v->time.median_ms) / 100);
+    report_extra(round(1000 * v->time.median_ms / limit_ms) / 1000);
+    report_rate(v->name, v->time, bytes, "bytes", "GB/s", 1e9,
+                DEVICE_IS_CPU ? 0 : bytes / (limit_ms * 1e6), v->ok);
 }
 
-// The same picture twice, at one scale, from one run each with events around every operation.
-static void draw(const struct job *job, int streams, int chunks, double one_ms, double many_ms,
+// The versions as pictures, all at one scale, with events around every operation.
+static void draw(const struct job *job, const struct version *v, int count,
                  struct output_file *trace)
 {
-    struct timeline versions[2];
-    char titles[2][64];
-    const int setting[2][2] = {{1, 1}, {streams, chunks}};
-    for (int v = 0; v < 2; v++) {
-        snprintf(titles[v], sizeof(titles[v]), "timeline, %d stream%s, %d chunk%s", setting[v][0],
-                 setting[v][0] == 1 ? "" : "s", setting[v][1], setting[v][1] == 1 ? "" : "s");
+    struct timeline pictures[3];
+    double longest_ms = 0;
+    for (int k = 0; k < count; k++) {
         poison(job);
-        for (int warm_up = 0; warm_up < 2; warm_up++) // the bus has slept while the host checked
-            pipeline(job, setting[v][0], setting[v][1], NULL);
-        timeline_begin(&versions[v], titles[v], "stream");
-        pipeline(job, setting[v][0], setting[v][1], &versions[v]);
-        timeline_finish(&versions[v]);
-        verify_result(job, titles[v]);
+        for (int warm_up = 0; warm_up < 2; warm_up++) // the bus slept while the host checked
+            pipeline(job, &v[k], NULL);
+        timeline_begin(&pictures[k], v[k].name, "stream");
+        pipeline(job, &v[k], &pictures[k]);
+        timeline_finish(&pictures[k]);
+        verify_result(job, v[k].name);
+        longest_ms = fmax(longest_ms, pictures[k].total_ms);
     }
     printf("\ni copy in, k kernel, o copy out, . nothing in this stream\n");
-    double longest = fmax(versions[0].total_ms, versions[1].total_ms);
-    for (int v = 0; v < 2; v++)
-        timeline_print(&versions[v], longest);
-    if (!DEVICE_IS_CPU)
-        printf("with these events the two took %.3f and %.3f ms, without them %.3f and %.3f ms\n",
-               versions[0].total_ms, versions[1].total_ms, one_ms, many_ms);
-    report_number("timeline_one_stream_ms", versions[0].total_ms);
-    report_number("timeline_ms", versions[1].total_ms);
+    for (int k = 0; k < count; k++) {
+        timeline_print(&pictures[k], longest_ms);
+        if (!DEVICE_IS_CPU)
+            printf("  without the events that drew this picture: %.3f ms\n", v[k].time.median_ms);
+    }
     if (trace->stream) {
-        timeline_write_trace(trace->stream, versions, 2);
+        timeline_write_trace(trace->stream, pictures, count);
         if (!output_commit(trace))
             lesson_exit(EXIT_FAILED, "--trace %s: could not be written", trace->path);
         printf("trace: %s (open it in ui.perfetto.dev or chrome://tracing)\n", trace->path);
     }
-    for (int v = 0; v < 2; v++)
-        timeline_free(&versions[v]);
+    for (int k = 0; k < count; k++)
+        timeline_free(&pictures[k]);
 }
 
-static void sweep(const struct job *job, const struct limit *l, double one_stream_ms, int reps)
+static void sweep(const struct job *job, double limit_ms, double one_stream_ms, int reps)
 {
-    const int all_streams[] = {1, 2, 3, 4, 8}, all_chunks[] = {2, 4, 8, 16, 32, 64, 128};
-    int best_streams = 1, best_chunks = 1;
-    double best_ms = one_stream_ms;
-    report_table("sweep", "streams", "chunks", "speed-up", "x limit", NULL);
+    const int all_streams[] = {1, 2, 3, 4, 8, BY_PHASE}, all_chunks[] = {4, 8, 16, 32, 64, 128};
+    struct version best = version(1, 1);
+    best.time.median_ms = one_stream_ms;
+    report_begin("sweep");
     for (size_t i = 0; i < sizeof(all_streams) / sizeof(int); i++)
         for (size_t j = 0; j < sizeof(all_chunks) / sizeof(int); j++) {
-            int ok;
-            struct timing t = run(job, all_streams[i], all_chunks[j], reps, &ok);
-            report_version(job, l, all_streams[i], all_chunks[j], t, one_stream_ms, ok);
-            if (t.median_ms < best_ms) {
-                best_ms = t.median_ms;
-                best_streams = all_streams[i];
-                best_chunks = all_chunks[j];
-            }
+            struct version v = version(all_streams[i], all_chunks[j]);
+            run(job, &v, reps);
+            report_version(job, &v, limit_ms, one_stream_ms);
+            if (v.time.median_ms < best.time.median_ms)
+                best = v;
         }
-    printf("best: --streams %d --chunks %d, %.3f ms\n", best_streams, best_chunks, best_ms);
-    report_number("best_streams", best_streams);
-    report_number("best_chunks", best_chunks);
-    report_number("best_ms", best_ms);
+    printf("best: %s, %.3f ms\n", best.name, best.time.median_ms);
+    report_text("best", best.name);
+    report_number("best_ms", best.time.median_ms);
 }
 
 int main(int argc, char **argv)
 {
     struct job job;
     memset(&job, 0, sizeof(job));
-    job.n = default_size(64 << 20, 256 << 10);
+    job.n = default_size(128 << 20, 256 << 10);
     job.work = DEVICE_IS_CPU ? 8 : 1024;
-    int streams = 4, chunks = 32, want_sweep = 0;
+    int streams = 4, chunks = 64, want_sweep = 0, reps;
     const char *trace_path = NULL;
     const struct option_spec options[] = {
         OPTION_SIZE("n", &job.n, 1, MAX_PINNED_ELEMENTS, "elements"),
         OPTION_INT("work", &job.work, 0, 1 << 20, "multiply-adds an element in the kernel"),
         OPTION_INT("streams", &streams, 1, MAX_STREAMS, "streams"),
         OPTION_INT("chunks", &chunks, 1, MAX_CHUNKS, "pieces the array is cut into"),
-        OPTION_TEXT("trace", &trace_path, "write the timelines to this file, for Perfetto"),
+        OPTION_TEXT("trace", &trace_path, "write the pictures to this file, for Perfetto"),
         OPTION_FLAG("sweep", &want_sweep, "find the best numbers of streams and chunks"),
         OPTION_END,
     };
@@ -267,32 +302,37 @@ int main(int argc, char **argv)
     CUDA_CHECK(cudaMalloc(&job.d_data, bytes));
     for (int s = 0; s < MAX_STREAMS; s++)
         CUDA_CHECK(cudaStreamCreateWithFlags(&job.stream[s], cudaStreamNonBlocking));
+    CUDA_CHECK(cudaEventCreateWithFlags(&job.arrived, cudaEventDisableTiming));
+    CUDA_CHECK(cudaEventCreateWithFlags(&job.computed, cudaEventDisableTiming));
     fill_random(job.h_in, job.n, 5);
 
-    int reps = common_options.reps, one_ok, many_ok;
-    struct limit limit = measure_limit(&job, reps);
-    struct timing one = run(&job, 1, 1, reps, &one_ok);
-    struct timing many = run(&job, streams, chunks, reps, &many_ok);
-    report_limit(&limit, (double)bytes);
-    report_table("copy in, kernel, copy out", "streams", "chunks", "speed-up", "x limit", NULL);
-    report_version(&job, &limit, 1, 1, one, one.median_ms, one_ok);
-    report_version(&job, &limit, streams, chunks, many, one.median_ms, many_ok);
-    draw(&job, streams, chunks, one.median_ms, many.median_ms, &trace);
+    reps = common_options.reps;
+    double limit_ms = lower_limit(&job, reps);
+    struct version versions[] = {version(1, 1), version(streams, chunks),
+                                 version(BY_PHASE, chunks)};
+    report_begin("copy in, kernel, copy out");
+    for (int k = 0; k < 3; k++) {
+        run(&job, &versions[k], reps);
+        report_version(&job, &versions[k], limit_ms, versions[0].time.median_ms);
+    }
+    draw(&job, versions, 3, &trace);
     if (want_sweep)
-        sweep(&job, &limit, one.median_ms, reps < 5 ? reps : 5);
+        sweep(&job, limit_ms, versions[0].time.median_ms, reps < 5 ? reps : 5);
 
-    double speed_up = one.median_ms / many.median_ms;
-    report_number("speed_up", speed_up);
-    report_number("times_limit", DEVICE_IS_CPU ? NAN : many.median_ms / limit.ms);
+    const struct version *best = &versions[1];
+    if (versions[2].time.median_ms < best->time.median_ms)
+        best = &versions[2];
+    report_number("speed_up", versions[0].time.median_ms / best->time.median_ms);
+    report_number("times_limit", best->time.median_ms / limit_ms);
     if (!DEVICE_IS_CPU)
-        printf(
-            "\n%d streams and %d chunks: %.3f ms, %.2f times as fast as one stream and %.2f times "
-            "the\nlower limit of %.3f ms (%s).\n",
-            streams, chunks, many.median_ms, speed_up, many.median_ms / limit.ms, limit.ms,
-            limit.part);
+        printf("\n%s: %.3f ms, %.2f times as fast as one stream, and %.3f times the lower limit.\n",
+               best->name, best->time.median_ms, versions[0].time.median_ms / best->time.median_ms,
+               best->time.median_ms / limit_ms);
 
     for (int s = 0; s < MAX_STREAMS; s++)
         CUDA_CHECK(cudaStreamDestroy(job.stream[s]));
+    CUDA_CHECK(cudaEventDestroy(job.arrived));
+    CUDA_CHECK(cudaEventDestroy(job.computed));
     CUDA_CHECK(cudaFree(job.d_data));
     CUDA_CHECK(cudaFreeHost(job.h_in));
     CUDA_CHECK(cudaFreeHost(job.h_out));
