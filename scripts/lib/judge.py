@@ -11,9 +11,11 @@ import re
 import errors
 import reported
 import tables
+import view
 from reported import (
     Diagnosis,
     NO_GPU,
+    NOTE,
     PROBLEM,
     TEXT_RULES,
     WARNING,
@@ -707,15 +709,25 @@ def judge(facts):
             and not (d.code == "FACTS_CONTRADICT" and any(f.what == d.what for f in found))
         ):
             found.append(d)
-    if v.text and not (found and found[0].severity == PROBLEM) and not errors.recognise(v.text):
+    unknown_text = v.text and not errors.recognise(v.text)
+    if unknown_text and not any(d.severity == PROBLEM for d in found):
         found.append(
             Diagnosis(
                 "UNDECIDED",
                 "The error text is not one that is known here, and the other facts show no fault.",
-                "Not given: %s." % (", ".join(not_given(v)) or "nothing"),
-                "Send more lines of the output, from the first error on; "
-                "scripts/check_env --save facts.json on that machine",
-                "",
+                "Not given: %s." % (", ".join(view.not_given(v)) or "nothing"),
+                "Send more lines of the output, from the first error on; scripts/check_env --save"
+                " facts.json on that machine",
+                sure=False,
+            )
+        )
+    elif unknown_text:
+        found.append(
+            Diagnosis(
+                "TEXT_NOT_KNOWN",
+                "The error text is not one that is known here; the diagnosis rests on the other"
+                " facts.",
+                severity=NOTE,
                 sure=False,
             )
         )
@@ -723,19 +735,6 @@ def judge(facts):
         key=lambda d: 0 if d.severity in (PROBLEM,) else 1
     )  # stable: keeps the order of the rules
     return found
-
-
-def not_given(v):
-    names = (
-        ("driver", v.driver_text or v.no_driver),
-        ("toolkit", v.toolkit),
-        ("gcc", v.gcc),
-        ("GPU", v.gpu_name),
-        ("compute capability", v.cc or v.cc_major),
-        ("PyTorch", v.torch),
-        ("build flags", v.flags_text),
-    )
-    return [name for name, value in names if not value]
 
 
 def exit_code(diagnoses):

@@ -68,6 +68,7 @@ class View:
         self.loaded_libcuda = self.smi_error = None
         self.gpus = []  # dicts: name, cc, mig, mig_devices, compute_mode
         self.gpu_name = self.cc = self.cc_major = None
+        self.cc_from_name = False
         self.pci_gpu = self.device_nodes = self.init_error = self.device_count = None
         self.visible_devices = None
         self.toolkits = []  # dicts: path, version, archs, gcc_max, first
@@ -257,6 +258,7 @@ def read_cc(v, text, name):
             if match and not re.search(r"\bnot\b", name)
             else tables.cc_of_name(name)
         )
+        v.cc_from_name = bool(v.cc)
         for word, major in tables.GENERATIONS:
             if v.cc is None and re.search(r"\b%s\b" % word, name, re.IGNORECASE):
                 v.cc_major = major
@@ -461,3 +463,34 @@ def view_of_record(facts):
         read_flags(v, facts["build_arch_flags"])
     v.hints = " ".join([v.text, v.gpu_name or ""])
     return v
+
+
+# --- back to words: what was understood, so that a reader can object
+
+
+def given(v):
+    """[(fact, value as understood)] of what a report says."""
+    cuda = "CUDA %s" % dotted(v.driver_cuda) if v.driver_cuda else "CUDA version unknown"
+    from_name = " (of that name)" if v.cc_from_name else ""
+    torch = v.torch or {}
+    rows = [
+        ("driver", "none" if v.no_driver else v.driver_text and "%s (%s)" % (v.driver_text, cuda)),
+        ("toolkit", v.toolkit and "nvcc %s" % dotted(v.toolkit)),
+        ("gcc", v.gcc and "gcc %d" % v.gcc),
+        ("glibc", v.glibc and dotted(v.glibc)),
+        ("GPU", v.gpu_name),
+        ("compute capability", dotted(v.cc) + from_name if v.cc else v.cc_major and "%d.x" % v.cc_major),
+        ("PyTorch", v.torch and "%s, CUDA %s, %s architectures listed" % (
+            torch["version"] or "version unknown", dotted(torch["cuda"]),
+            len(torch["arch_list"]) if torch["arch_list"] else "no")),
+        ("build flags", v.flags_text),
+        ("error", v.text),
+    ]
+    return [(name, str(value)) for name, value in rows if value]
+
+
+def not_given(v):
+    """The facts of a report that are missing."""
+    names = [name for name, _ in given(v)]
+    wanted = ("driver", "toolkit", "gcc", "GPU", "compute capability", "PyTorch", "build flags")
+    return [name for name in wanted if name not in names]
