@@ -13,9 +13,27 @@
 #include "child.h"
 #include <libgen.h>
 
-enum { TEXT_WIDTH = 96, LOG_LINES = 3, TOOL_LINES = 4, MACHINE_LIMIT_S = 60, LINE_SIZE = 1024 };
+enum {
+    TEXT_WIDTH = 98,
+    LABEL = 11,
+    LOG_LINES = 3,
+    TOOL_LINES = 6,
+    CHECK_LINES = 4,
+    MACHINE_LIMIT_S = 60,
+    LINE_SIZE = 1024
+};
+
+// Contexts need memory: below this much free memory, one case runs at a time.
+enum { AHEAD = 2, ENOUGH_FOR_AHEAD_MIB = 8192 };
 
 enum outcome { SHOWN, FAILED, WAIVED };
+
+// The children of one case: both twins, and both again under a tool that looks for the fault.
+struct case_run {
+    int started, with_tool;
+    struct child broken, fixed, tool_broken, tool_fixed;
+};
+static struct case_run case_runs[ERROR_CASE_COUNT];
 
 static struct {
     char programs[PATH_MAX]; // the folder with the compiled programs
@@ -23,6 +41,7 @@ static struct {
     char sanitizer[PATH_MAX];
     char no_gpu[512]; // why cases that need a GPU are waived; "" when there is one
     int display;      // the card draws a desktop
+    int free_mib;     // device memory that is free at the start
     double limit_s;
     int really;
     int counts[3];
@@ -72,12 +91,12 @@ static void find_sanitizer(void)
 // Prints `text` after `label`, wrapped, with the following lines indented.
 static void print_wrapped(const char *label, const char *text)
 {
-    int column = printf("%-10s", label);
+    int column = printf("%-*s", LABEL - 1, label);
     for (const char *word = text; *word;) {
         int length = (int)strcspn(word, " ");
-        if (column + length > TEXT_WIDTH)
-            column = printf("\n%-10s", "") - 1;
-        column += printf("%.*s ", length, word);
+        if (column + 1 + length > TEXT_WIDTH && column > LABEL)
+            column = printf("\n%*s", LABEL - 1, "") - 1;
+        column += printf(" %.*s", length, word);
         word += length + strspn(word + length, " ");
     }
     printf("\n");
@@ -103,7 +122,8 @@ static void print_output(const struct child *c, const char *indent)
     FILE *f = fopen(c->output, "r");
     int inside = 0;
     while (f && fgets(line, sizeof(line), f)) {
-        if (inside || strncmp(line, "waived: ", 8) == 0)
+        int frame = line[0] == '\n' || strncmp(line, "ok: ", 4) == 0; // of lesson_end()
+        if ((inside && !frame) || strncmp(line, "waived: ", 8) == 0)
             printf("%s%s", indent, line);
         inside |= strncmp(line, TWIN_MARK, strlen(TWIN_MARK)) == 0;
     }
@@ -188,29 +208,65 @@ static void record_result(const struct error_case *c, const struct child *broken
 
 // ---- the tools
 
-// Prints the few lines of compute-sanitizer that matter; returns the number of errors it counted, -1
-// when it came to no count.
-static int print_tool(const struct child *c)
+// The program that looks for the fault of `c`: compute-sanitizer, or on the CPU backend the program
+// compiled with a check, which lesson.mk puts into checked/. Returns 0 when there is none.
+static int find_tool(const struct error_case *c, char *path, size_t size)
 {
-    static const char *const matter[] = {"Invalid ", "Race reported", "Error: ", "Warning: ",
-                                         "Barrier error", "Uninitialized ", "by thread", " at ",
-                                         "Address ", "ERROR SUMMARY", "RACECHECK SUMMARY"};
+    if (!c->tool)
+        return 0;
+    if (!DEVICE_IS_CPU) {
+        snprintf(path, size, "%s", run.sanitizer);
+        return path[0] != '\0';
+    }
+    const char *check = strcmp(c->tool, "memcheck") == 0    ? "address"
+                        : strcmp(c->tool, "racecheck") == 0 ? "race"
+                                                            : "none";
+    snprintf(path, size, "%s/checked/%s_%s", run.programs, c->program, check);
+    return is_file(path) && access(path, X_OK) == 0;
+}
+
+// Prints the first report of compute-sanitizer, without the host's stack; returns the number of
+// errors that it counted, -1 when it came to no count.
+static int print_sanitizer(const struct child *c)
+{
     char line[LINE_SIZE];
-    int printed = 0, errors = -1, number;
+    int printed = 0, first_report = 1, errors = -1, number;
     FILE *f = fopen(c->output, "r");
     while (f && fgets(line, sizeof(line), f)) {
         const char *summary = strstr(line, "SUMMARY: ");
-        if (strncmp(line, "=========", 9) != 0)
+        if (strncmp(line, "=========", 9) != 0 || strstr(line, "COMPUTE-SANITIZER") ||
+            strstr(line, "Host Frame") || strstr(line, "host backtrace"))
             continue;
-        if (summary && sscanf(summary, "SUMMARY: %d", &number) == 1)
+        if (summary && errors < 0 && sscanf(summary, "SUMMARY: %d", &number) == 1) {
             errors = number;
+            printf("  | %s", line);
+        } else if (line[9] == '\n' || (line[9] == ' ' && line[10] == '\n')) {
+            first_report = 0;
+        } else if (first_report && !summary && printed++ < TOOL_LINES) {
+            printf("  | %s", line);
+        }
+    }
+    if (f)
+        fclose(f);
+    return errors;
+}
+
+// The same for a checked program of the CPU backend.
+static int print_cpu_check(const struct child *c)
+{
+    static const char *const matter[] = {
+        "ERROR: AddressSanitizer", "READ of size", "WRITE of size", "#0 ", "is located", "race"};
+    char line[LINE_SIZE];
+    int printed = 0, errors = 0;
+    FILE *f = fopen(c->output, "r");
+    while (f && fgets(line, sizeof(line), f))
         for (size_t i = 0; i < sizeof(matter) / sizeof(matter[0]); i++)
-            if (strstr(line, matter[i]) && (printed < TOOL_LINES || summary)) {
-                printf("  | %s", line);
-                printed++;
+            if (strstr(line, matter[i])) {
+                errors += i == 0 || i == sizeof(matter) / sizeof(matter[0]) - 1;
+                if (printed++ < CHECK_LINES)
+                    printf("  | %s", line);
                 break;
             }
-    }
     if (f)
         fclose(f);
     return errors;
@@ -218,56 +274,109 @@ static int print_tool(const struct child *c)
 
 // ---- one case
 
-static void twin_start(struct child *child, const struct error_case *c, int fixed, const char *tool)
+static void start_program(struct child *child, const struct error_case *c, int fixed, int with_tool)
 {
-    char path[2 * PATH_MAX], device[16];
-    char *argv[12];
+    char path[2 * PATH_MAX], tool[2 * PATH_MAX], device[16];
+    char *argv[16];
     int n = 0;
     snprintf(path, sizeof(path), "%s/%s", run.programs, c->program);
     snprintf(device, sizeof(device), "%d", common_options.device);
-    if (strcmp(c->topic, "build_and_link") == 0) {
-        snprintf(path, sizeof(path), "%s/link_errors/show", run.sources);
-        argv[n++] = path;
-        argv[n++] = (char *)c->name;
-    } else {
-        if (tool) {
-            argv[n++] = run.sanitizer;
+    if (with_tool && find_tool(c, tool, sizeof(tool))) {
+        argv[n++] = tool;
+        if (!DEVICE_IS_CPU) {
             argv[n++] = (char *)"--tool";
-            argv[n++] = (char *)tool;
+            argv[n++] = (char *)c->tool;
+            argv[n++] = (char *)"--print-limit";
+            argv[n++] = (char *)"2";
         }
-        argv[n++] = path;
-        argv[n++] = (char *)c->name;
-        argv[n++] = (char *)"--device";
-        argv[n++] = device;
-        if (fixed)
-            argv[n++] = (char *)"--fixed";
-        if (run.really)
-            argv[n++] = (char *)"--really";
     }
+    if (!(with_tool && DEVICE_IS_CPU)) // there the tool is the program, compiled with a check
+        argv[n++] = path;
+    argv[n++] = (char *)c->name;
+    argv[n++] = (char *)"--device";
+    argv[n++] = device;
+    if (fixed)
+        argv[n++] = (char *)"--fixed";
+    if (run.really)
+        argv[n++] = (char *)"--really";
     argv[n] = NULL;
     child_start(child, argv);
 }
 
+static int is_link_case(const struct error_case *c)
+{
+    return strcmp(c->topic, "build_and_link") == 0;
+}
+
+// Why the case cannot run here, or NULL.
+static const char *why_waived(const struct error_case *c)
+{
+    if (is_link_case(c))
+        return run.sources[0] ? NULL : "link_errors is not here: run it where the sources are";
+    if (DEVICE_IS_CPU && !(c->flags & ON_CPU))
+        return c->needs;
+    if (run.no_gpu[0] && !(c->flags & NEEDS_NO_GPU))
+        return run.no_gpu;
+    if (run.display && (c->flags & NOT_ON_DISPLAY))
+        return "this card draws a desktop, which the case could disturb";
+    return NULL;
+}
+
+// Starts the children of a case. One that must be alone runs to its end here.
+static void start_case(int index)
+{
+    const struct error_case *c = &error_cases[index];
+    struct case_run *r = &case_runs[index];
+    char path[2 * PATH_MAX];
+    if (r->started || why_waived(c))
+        return;
+    r->started = 1;
+    if (is_link_case(c)) {
+        snprintf(path, sizeof(path), "%s/link_errors/show", run.sources);
+        char *argv[] = {path, (char *)c->name, NULL};
+        child_start(&r->broken, argv);
+        return;
+    }
+    start_program(&r->broken, c, 0, 0);
+    if (c->flags & ALONE)
+        child_wait(&r->broken, run.limit_s);
+    if (!(c->flags & ALONE) || child_code(&r->broken) != EXIT_WAIVED)
+        start_program(&r->fixed, c, 1, 0);
+    r->with_tool = find_tool(c, path, sizeof(path));
+    if (r->with_tool) {
+        start_program(&r->tool_broken, c, 0, 1);
+        start_program(&r->tool_fixed, c, 1, 1);
+    }
+}
+
+static void wait_for_case(int index)
+{
+    struct case_run *r = &case_runs[index];
+    child_wait(&r->broken, run.limit_s);
+    child_wait(&r->fixed, run.limit_s);
+    child_wait(&r->tool_broken, run.limit_s);
+    child_wait(&r->tool_fixed, run.limit_s);
+}
+
 static void print_explanation(const struct error_case *c)
 {
-    char label[64];
+    char text[2 * LINE_SIZE];
     if (!c->why)
         return;
-    print_wrapped("why:", c->why);
-    snprintf(label, sizeof(label), "%s", "part:");
-    print_wrapped(label, c->part);
+    snprintf(text, sizeof(text), "(%s) %s", c->part, c->why);
+    print_wrapped("why:", text);
     print_wrapped("fix:", c->fix);
-    if (c->profile) {
-        printf("%-10sncu --metrics %.*s ./%s %s\n", "profile:", (int)strcspn(c->profile, " ,"),
-               c->profile, c->program, c->name);
-        print_wrapped("", c->profile);
-    }
+    if (c->profile && strncmp(c->profile, "nsys", 4) == 0)
+        printf("%-*s%s ./%s %s\n", LABEL, "profile:", c->profile, c->program, c->name);
+    else if (c->profile)
+        printf("%-*sncu --metrics %s ./%s %s --reps 1\n", LABEL, "profile:", c->profile, c->program,
+               c->name);
 }
 
 static enum outcome waive(const struct error_case *c, const char *reason)
 {
-    printf("waived: %s: %s\n", c->name, reason);
     char text[120];
+    printf("waived: %s: %s\n", c->name, reason);
     snprintf(text, sizeof(text), "waived: %.*s", (int)sizeof(text) - 10, reason);
     report_text(c->name, text);
     run.counts[WAIVED]++;
@@ -284,93 +393,95 @@ static enum outcome conclude(const struct error_case *c, int shown, const char *
     return shown ? SHOWN : FAILED;
 }
 
-// The build half: link_errors/show does both halves itself.
-static enum outcome run_link_case(const struct error_case *c)
+// 1 when the tool found the fault and was silent on the fixed twin, or is not here; prints its lines.
+static int tool_agrees(const struct error_case *c, const struct case_run *r)
 {
-    struct child child;
-    char reason[LINE_SIZE];
-    if (!run.sources[0])
-        return waive(c, "the folder link_errors is not here: run it where the sources are");
-    twin_start(&child, c, 0, NULL);
-    children_wait(run.limit_s);
-    if (child_code(&child) == EXIT_WAIVED) {
-        waived_reason(&child, reason, sizeof(reason));
-        return waive(c, reason);
+    if (!c->tool)
+        return 1;
+    if (!r->with_tool) {
+        if (!DEVICE_IS_CPU)
+            printf(
+                "%-*scompute-sanitizer --tool %s would name the line; it is not installed here\n",
+                LABEL, "tool:", c->tool);
+        return 1;
     }
-    print_output(&child, "");
-    print_how_it_ended(&child);
-    return conclude(c, child_code(&child) == EXIT_OK, "not as expected");
-}
-
-// 1 when the tool found what it should and was silent on the fixed twin; prints its lines.
-static int tool_finds_it(const struct error_case *c)
-{
-    struct child broken, fixed;
-    if (!run.sanitizer[0]) {
-        printf("compute-sanitizer --tool %s names the line; it is not installed here\n", c->tool);
-        return !(c->flags & TOOL_ALONE_FINDS_IT) || DEVICE_IS_CPU ? 1 : -1;
-    }
-    twin_start(&broken, c, 0, c->tool);
-    twin_start(&fixed, c, 1, c->tool);
-    children_wait(run.limit_s);
-    printf("compute-sanitizer --tool %s ./%s %s\n", c->tool, c->program, c->name);
-    int found = print_tool(&broken);
-    print_how_it_ended(&broken);
-    printf("the same with --fixed\n");
-    int left = print_tool(&fixed);
-    print_how_it_ended(&fixed);
+    if (DEVICE_IS_CPU)
+        printf("%-*snvcc-cpu %s\n", LABEL,
+               "tool:", strcmp(c->tool, "memcheck") == 0 ? "-fsanitize=address" : "--racecheck");
+    else
+        printf("%-*scompute-sanitizer --tool %s ./%s %s\n", LABEL, "tool:", c->tool, c->program,
+               c->name);
+    int (*print)(const struct child *) = DEVICE_IS_CPU ? print_cpu_check : print_sanitizer;
+    int found = print(&r->tool_broken);
+    print_how_it_ended(&r->tool_broken);
+    printf("           and the fixed twin\n");
+    int left = print(&r->tool_fixed);
+    print_how_it_ended(&r->tool_fixed);
+    if (DEVICE_IS_CPU && child_code(&r->tool_fixed) == EXIT_OK && left == 0)
+        printf("  | nothing found\n");
     return found > 0 && left == 0;
 }
 
-static enum outcome run_twins(const struct error_case *c)
+static enum outcome show_link_case(const struct error_case *c, const struct case_run *r)
 {
-    struct child broken, fixed;
-    char reason[LINE_SIZE];
-    twin_start(&broken, c, 0, NULL);
-    if (c->flags & ALONE)
-        children_wait(run.limit_s);
-    if (!(c->flags & ALONE) || child_code(&broken) != EXIT_WAIVED) {
-        twin_start(&fixed, c, 1, NULL);
-        children_wait(run.limit_s);
-    } else {
-        fixed = broken;
-    }
-    if (child_code(&broken) == EXIT_WAIVED || child_code(&fixed) == EXIT_WAIVED) {
-        waived_reason(child_code(&broken) == EXIT_WAIVED ? &broken : &fixed, reason, sizeof(reason));
-        return waive(c, reason);
-    }
-    printf("expected:  %s\n", c->expected);
-    printf("broken:    ./%s %s\n", c->program, c->name);
-    print_output(&broken, "  | ");
-    print_how_it_ended(&broken);
-    print_driver_log(&broken);
-    record_result(c, &broken);
-    int tool = c->tool ? tool_finds_it(c) : 1;
-    print_explanation(c);
-    printf("fixed:     ./%s %s --fixed\n", c->program, c->name);
-    print_output(&fixed, "  | ");
-    print_how_it_ended(&fixed);
-    if (child_code(&broken) != EXIT_OK)
-        return conclude(c, 0, "the broken twin did not fail as expected");
-    if (child_code(&fixed) != EXIT_OK)
-        return conclude(c, 0, "the fixed twin failed");
-    if (tool < 0)
-        return waive(c, "only compute-sanitizer shows this fault, and it is not installed");
-    return conclude(c, tool, "compute-sanitizer did not find it, or complains about the fixed twin");
+    print_output(&r->broken, "");
+    print_how_it_ended(&r->broken);
+    return conclude(c, child_code(&r->broken) == EXIT_OK, "not as expected");
 }
 
-static enum outcome run_case(const struct error_case *c)
+static enum outcome show_twins(const struct error_case *c, const struct case_run *r)
 {
+    printf("expected:  %s\n", c->expected);
+    printf("broken:    ./%s %s\n", c->program, c->name);
+    print_output(&r->broken, "  | ");
+    print_how_it_ended(&r->broken);
+    print_driver_log(&r->broken);
+    record_result(c, &r->broken);
+    int tool = tool_agrees(c, r);
+    print_explanation(c);
+    printf("fixed:     ./%s %s --fixed\n", c->program, c->name);
+    print_output(&r->fixed, "  | ");
+    print_how_it_ended(&r->fixed);
+    if (child_code(&r->fixed) == EXIT_OK)
+        printf("  | passes\n");
+    if (child_code(&r->broken) != EXIT_OK)
+        return conclude(c, 0, "the broken twin did not fail as expected");
+    if (child_code(&r->fixed) != EXIT_OK)
+        return conclude(c, 0, "the fixed twin failed");
+    if (!r->with_tool && !DEVICE_IS_CPU && (c->flags & TOOL_ALONE_FINDS_IT))
+        return waive(c, "only compute-sanitizer shows this fault, and it is not installed");
+    return conclude(c, tool, "the tool did not find it, or complains about the fixed twin");
+}
+
+static enum outcome run_case(int index)
+{
+    const struct error_case *c = &error_cases[index];
+    struct case_run *r = &case_runs[index];
+    char reason[LINE_SIZE], key[64];
+    double start = host_seconds();
     printf("\n== %s (%s)\n%s\n", c->name, c->topic, c->question);
-    if (strcmp(c->topic, "build_and_link") == 0)
-        return run_link_case(c);
-    if (DEVICE_IS_CPU && !(c->flags & ON_CPU))
-        return waive(c, c->needs);
-    if (run.no_gpu[0] && !(c->flags & NEEDS_NO_GPU))
-        return waive(c, run.no_gpu);
-    if (run.display && (c->flags & NOT_ON_DISPLAY))
-        return waive(c, "this card draws a desktop, which the case could disturb");
-    return run_twins(c);
+    if (why_waived(c))
+        return waive(c, why_waived(c));
+    start_case(index);
+    wait_for_case(index);
+    snprintf(key, sizeof(key), "%s.seconds", c->name);
+    report_number(key, host_seconds() - start);
+    const struct child *const twins[] = {&r->broken, &r->fixed};
+    for (int i = 0; i < 2; i++)
+        if (child_code(twins[i]) == EXIT_WAIVED) {
+            waived_reason(twins[i], reason, sizeof(reason));
+            return waive(c, reason);
+        }
+    return is_link_case(c) ? show_link_case(c, r) : show_twins(c, r);
+}
+
+// The next cases, as long as they may run beside this one and the memory is there for their contexts.
+static void start_ahead(int index, int last)
+{
+    if (!DEVICE_IS_CPU && run.free_mib < ENOUGH_FOR_AHEAD_MIB)
+        return;
+    for (int i = index; i <= index + AHEAD && i <= last && !(error_cases[i].flags & ALONE); i++)
+        start_case(i);
 }
 
 // ---- --explain
@@ -402,7 +513,7 @@ static int print_section(const char *path, const char *mark, const char *name)
 static int explain(const struct error_case *c)
 {
     char path[2 * PATH_MAX];
-    int linking = strcmp(c->topic, "build_and_link") == 0;
+    int linking = is_link_case(c);
     printf("\n== %s (%s)\n%s\nexpected:  %s\n", c->name, c->topic, c->question, c->expected);
     print_explanation(c);
     snprintf(path, sizeof(path), linking ? "%s/link_errors/show" : "%s/%s.cu", run.sources,
@@ -420,8 +531,11 @@ static void tell_device(void)
     const char *fd = getenv(RUNNER_FD);
     device_select(common_options.device);
     int display = DEVICE_IS_CPU ? 0 : device_attribute(cudaDevAttrKernelExecTimeout);
-    dprintf(fd ? atoi(fd) : STDERR_FILENO, "device|%s|%d|%d|%d|%d\n", device_facts.name,
-            device_facts.major, device_facts.minor, device_facts.sm_count, display);
+    size_t free_bytes = 0, total_bytes = 0;
+    CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+    dprintf(fd ? atoi(fd) : STDERR_FILENO, "device|%s|%d|%d|%d|%d|%zu\n", device_facts.name,
+            device_facts.major, device_facts.minor, device_facts.sm_count, display,
+            free_bytes >> 20);
     exit(EXIT_OK);
 }
 
@@ -434,15 +548,15 @@ static void look_at_machine(void)
     snprintf(device, sizeof(device), "%d", common_options.device);
     char *argv[] = {self, (char *)"--tell-device", (char *)"--device", device, NULL};
     child_start(&child, argv);
-    children_wait(MACHINE_LIMIT_S);
+    child_wait(&child, MACHINE_LIMIT_S);
     FILE *f = fopen(child.result, "r");
     if (f && !fgets(line, sizeof(line), f))
         line[0] = '\0';
     if (f)
         fclose(f);
     struct device_facts *d = &device_facts;
-    if (sscanf(line, "device|%255[^|]|%d|%d|%d|%d", d->name, &d->major, &d->minor, &d->sm_count,
-               &run.display) != 5) {
+    if (sscanf(line, "device|%255[^|]|%d|%d|%d|%d|%d", d->name, &d->major, &d->minor, &d->sm_count,
+               &run.display, &run.free_mib) != 6) {
         if (child_code(&child) == EXIT_BAD_USAGE || child_code(&child) == EXIT_FAILED)
             print_output(&child, "  | ");
         if (child_code(&child) == EXIT_BAD_USAGE)
@@ -453,8 +567,9 @@ static void look_at_machine(void)
     if (run.no_gpu[0])
         printf("no GPU: what needs one is waived\n");
     else if (DEVICE_IS_CPU)
-        printf("device %d: %s. These programs run on the CPU; what only a GPU can show is waived.\n",
-               common_options.device, d->name);
+        printf(
+            "device %d: %s. These programs run on the CPU; what only a GPU can show is waived.\n",
+            common_options.device, d->name);
     else
         printf("device %d: %s, sm_%d%d%s\n", common_options.device, d->name, d->major, d->minor,
                run.display ? ", drives a display" : "");
@@ -467,10 +582,16 @@ static int run_selected(const struct error_case *only, const char *topic)
     find_sanitizer();
     look_at_machine();
     double start = host_seconds();
-    for (int i = 0; i < ERROR_CASE_COUNT; i++) {
-        const struct error_case *c = &error_cases[i];
-        if (only ? c == only : !topic || strcmp(topic, c->topic) == 0)
-            run_case(c);
+    int first = 0, last = ERROR_CASE_COUNT - 1; // a topic's cases stand together
+    if (only)
+        first = last = (int)(only - error_cases);
+    while (topic && strcmp(topic, error_cases[first].topic) != 0)
+        first++;
+    while (topic && strcmp(topic, error_cases[last].topic) != 0)
+        last--;
+    for (int i = first; i <= last; i++) {
+        start_ahead(i, last);
+        run_case(i);
     }
     printf("\n%d shown, %d failed, %d waived, in %.1f s\n", run.counts[SHOWN], run.counts[FAILED],
            run.counts[WAIVED], host_seconds() - start);

@@ -32,3 +32,27 @@ $(BUILD_PROBES): 06_error_cases/images/build_probe.cu common/check.h $(BUILD)/06
 	@mkdir -p $(@D)
 	$(SHOW)$(TC_NVCC) $(IMAGE_FLAGS) $(TC_GENCODE) $(if $(CCBIN),-ccbin $(CCBIN)) -o $@.part $< && mv -f $@.part $@
 endif
+
+# On the CPU backend: the programs whose faults a check finds, compiled with that check. Where the
+# compiler lacks it, an empty file stands for it, and error_cases does without.
+ifeq ($(TC_BACKEND),cpu)
+CHECKED := $(OUT)06_error_cases/checked
+CHECKED_FILES := $(addprefix $(CHECKED)/,wrong_result_address launch_failure_address \
+	wrong_result_race wrong_number_race)
+EXTRA_BINARIES += $(CHECKED_FILES)
+$(CHECKED)/%_address: CHECK_FLAGS = -fsanitize=address
+$(CHECKED)/%_race: CHECK_FLAGS = --racecheck
+define checked_rule
+$(CHECKED)/$(1): 06_error_cases/$(2).cu $(wildcard 06_error_cases/*.h common/*.h) $(CPU_PARTS) \
+		06_error_cases/lesson.mk
+	@$$(SAY)
+	@mkdir -p $$(@D)
+	$$(SHOW)$$(TC_NVCC) -O1 -g $$(CHECK_FLAGS) -o $$@.part $$< 2>$$@.log && rm -f $$@.log || \
+		{ echo '        $$@: not possible with this compiler ($$@.log)'; : >$$@.part; }
+	$$(SHOW)mv -f $$@.part $$@
+endef
+$(foreach file,$(notdir $(CHECKED_FILES)),$(eval $(call checked_rule,$(file),$(patsubst %_race,%,$(file:_address=)))))
+endif
+
+.PHONY: images-06
+images-06: $(IMAGE_FILES)

@@ -362,7 +362,8 @@ static void image_rules_fixed(void)
             runs |= image_runs(&images[i], some_gpus[g], 0) == 0;
         covered += runs;
     }
-    printf("  a file that holds them all (make SMS=all) runs on %d of the %d\n", covered, SOME_GPUS);
+    printf("  a file that holds them all (make SMS=all) runs on %d of the %d\n", covered,
+           SOME_GPUS);
     check_that(covered == SOME_GPUS, "only %d GPUs are covered", covered);
 }
 
@@ -371,8 +372,8 @@ static int surprises(void)
 {
     struct image images[MAX_IMAGES];
     int count = find_images(images), differ = 0;
-    printf("  this GPU is %d.%d\n  %-10s %-12s %s\n", device_facts.major, device_facts.minor, "file",
-           "the rules", "what happened");
+    printf("  this GPU is %d.%d\n  %-10s %-12s %s\n", device_facts.major, device_facts.minor,
+           "file", "the rules", "what happened");
     for (int i = 0; i < count; i++) {
         int rule = image_runs(&images[i], this_gpu(), ptx_is_too_new());
         int launch = run_image(images[i].name, "", 0, NULL);
@@ -392,7 +393,8 @@ static void image_matrix_broken(void)
 
 static void image_matrix_fixed(void)
 {
-    int error = run_image("fat", "", 1, NULL); // SASS for each major version, and PTX for the future
+    int error =
+        run_image("fat", "", 1, NULL); // SASS for each major version, and PTX for the future
     check_that(error == 0, "images/fat: error %d", error);
 }
 
@@ -418,7 +420,9 @@ static void framework_look(int judge)
         image.exact = word[strlen(word) - 1] == 'a';
         int error = image_runs(&image, this_gpu(), 0);
         printf("    %-12s %s on %d.%d\n", word,
-               error ? "does not run" : image.ptx ? "is compiled by the driver" : "runs",
+               error       ? "does not run"
+               : image.ptx ? "is compiled by the driver"
+                           : "runs",
                device_facts.major, device_facts.minor);
         usable += error == 0;
         unusable += error != 0;
@@ -441,8 +445,8 @@ static void framework_fixed(void)
 }
 
 static const struct twin twins[] = {
-    TWIN(other_major),  TWIN(higher_minor), TWIN(newer_ptx),   TWIN(arch_specific),
-    TWIN(ptx_version),  TWIN(jit_disabled), TWIN(jit_forced),  TWIN(when_it_shows),
+    TWIN(other_major),  TWIN(higher_minor), TWIN(newer_ptx),  TWIN(arch_specific),
+    TWIN(ptx_version),  TWIN(jit_disabled), TWIN(jit_forced), TWIN(when_it_shows),
     TWIN(image_matrix), TWIN(image_rules),  TWIN(framework),
 };
 

@@ -176,8 +176,7 @@ static void unread_error_fixed(void)
 }
 
 static const struct twin twins[] = {
-    TWIN(too_large),    TWIN(leak),         TWIN(fragmentation),
-    TWIN(int_overflow), TWIN(unread_error),
+    TWIN(too_large), TWIN(leak), TWIN(fragmentation), TWIN(int_overflow), TWIN(unread_error),
 };
 
 TWINS_MAIN("06_error_cases/out_of_memory", "five ways to error 2", twins)

@@ -7,16 +7,26 @@
 #include "twins.h"
 #include <libgen.h>
 
-enum { N = 1 << 20, BLOCK = 256 };
+enum { BLOCK = 256 };
+
+static size_t elements(void)
+{
+    return default_size((size_t)1 << 20, (size_t)1 << 12); // a multiple of BLOCK
+}
+
+static unsigned grid(void)
+{
+    return (unsigned)(elements() / BLOCK);
+}
 
 // d_out must hold want(i); the output is poisoned for the next variant.
 static int check_output(float *d_out, const char *what, double (*want)(size_t), double tolerance)
 {
-    float *h_out = (float *)host_malloc(N * sizeof(float));
-    CUDA_CHECK(cudaMemcpy(h_out, d_out, N * sizeof(float), cudaMemcpyDeviceToHost));
-    POISON_DEVICE(d_out, N * sizeof(float));
+    float *h_out = (float *)host_malloc(elements() * sizeof(float));
+    CUDA_CHECK(cudaMemcpy(h_out, d_out, elements() * sizeof(float), cudaMemcpyDeviceToHost));
+    POISON_DEVICE(d_out, elements() * sizeof(float));
     struct verifier v = verify_begin(what, tolerance, tolerance);
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < elements(); i++)
         verify_value(&v, i, h_out[i], want(i));
     free(h_out);
     return verify_end(&v);
@@ -25,8 +35,8 @@ static int check_output(float *d_out, const char *what, double (*want)(size_t), 
 static float *poisoned_floats(void)
 {
     float *d_out;
-    CUDA_CHECK(cudaMalloc(&d_out, N * sizeof(float)));
-    POISON_DEVICE(d_out, N * sizeof(float));
+    CUDA_CHECK(cudaMalloc(&d_out, elements() * sizeof(float)));
+    POISON_DEVICE(d_out, elements() * sizeof(float));
     return d_out;
 }
 
@@ -93,9 +103,9 @@ static struct timing time_churn(float *d_out, int squeeze)
         CUDA_CHECK(cudaFuncGetAttributes(&a, roomy));
     MEASURE_GPU (t, common_options.reps) {
         if (squeeze)
-            squeezed<<<N / BLOCK, BLOCK>>>(d_out, ROUNDS);
+            squeezed<<<grid(), BLOCK>>>(d_out, ROUNDS);
         else
-            roomy<<<N / BLOCK, BLOCK>>>(d_out, ROUNDS);
+            roomy<<<grid(), BLOCK>>>(d_out, ROUNDS);
         CUDA_CHECK_LAUNCH();
     }
     const char *name = squeeze ? "squeezed" : "roomy";
@@ -157,9 +167,9 @@ static struct timing time_literals(float *d_out, int as_double)
     struct timing t;
     MEASURE_GPU (t, common_options.reps) {
         if (as_double)
-            with_double_literals<<<N / BLOCK, BLOCK>>>(d_out);
+            with_double_literals<<<grid(), BLOCK>>>(d_out);
         else
-            with_float_literals<<<N / BLOCK, BLOCK>>>(d_out);
+            with_float_literals<<<grid(), BLOCK>>>(d_out);
         CUDA_CHECK_LAUNCH();
     }
     const char *name = as_double ? "x * 0.999 + 0.5" : "x * 0.999f + 0.5f";
@@ -241,13 +251,13 @@ static double want_steps(size_t i)
 static struct timing time_iterations(float *d_x, float *h_x, int copy_each_time)
 {
     struct timing t;
-    size_t bytes = N * sizeof(float);
+    size_t bytes = elements() * sizeof(float);
     MEASURE_HOST (t, common_options.reps) {
-        for (size_t i = 0; i < N; i++)
+        for (size_t i = 0; i < elements(); i++)
             h_x[i] = (float)(i % 64);
         CUDA_CHECK(cudaMemcpy(d_x, h_x, bytes, cudaMemcpyHostToDevice));
         for (int k = 0; k < ITERATIONS; k++) {
-            step_once<<<N / BLOCK, BLOCK>>>(d_x);
+            step_once<<<grid(), BLOCK>>>(d_x);
             CUDA_CHECK_LAUNCH();
             if (copy_each_time) {
                 CUDA_CHECK(cudaMemcpy(h_x, d_x, bytes, cudaMemcpyDeviceToHost));
@@ -263,8 +273,8 @@ static struct timing time_iterations(float *d_x, float *h_x, int copy_each_time)
 
 static void copies_in_loop_broken(void)
 {
-    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(N * sizeof(float));
-    report_table("20 steps on 4 MiB (host's clock)", NULL);
+    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(elements() * sizeof(float));
+    report_table("20 steps (host's clock)", NULL);
     struct timing each = time_iterations(d_x, h_x, 1);
     struct timing once = time_iterations(d_x, h_x, 0);
     RATIO(each, once);
@@ -274,8 +284,8 @@ static void copies_in_loop_broken(void)
 
 static void copies_in_loop_fixed(void)
 {
-    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(N * sizeof(float));
-    report_table("20 steps on 4 MiB (host's clock)", NULL);
+    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(elements() * sizeof(float));
+    report_table("20 steps (host's clock)", NULL);
     time_iterations(d_x, h_x, 0);
     CUDA_CHECK(cudaFree(d_x));
     free(h_x);
@@ -285,7 +295,7 @@ static void copies_in_loop_fixed(void)
 static double milliseconds_of_one_launch(float *d_x)
 {
     double start = host_seconds();
-    step_once<<<N / BLOCK, BLOCK>>>(d_x);
+    step_once<<<grid(), BLOCK>>>(d_x);
     CUDA_CHECK_LAUNCH();
     CUDA_CHECK_SYNC();
     return 1e3 * (host_seconds() - start);

@@ -109,7 +109,7 @@ static struct timing time_grid(struct arrays *a, unsigned grid, int block)
 {
     struct timing t;
     char name[64];
-    snprintf(name, sizeof(name), "%u blocks of %d", grid, block);
+    snprintf(name, sizeof(name), "%u block%s of %d threads", grid, grid == 1 ? "" : "s", block);
     MEASURE_GPU (t, 3) {
         scale_grid_stride<<<grid, block>>>(a->d_in, a->d_out, a->n);
         CUDA_CHECK_LAUNCH();
@@ -175,10 +175,11 @@ static void print_roofline(double flops_per_byte)
 {
     const struct device_facts *d = &device_facts;
     if (d->memory_limit_gbs > 0 && d->fp32_limit_gflops > 0)
-        printf("  roofline: %.2f flops a byte x %.0f GB/s allow %.2f of the %.1f TFLOP/s; from %.0f "
-               "flops a byte on, the arithmetic is the limit\n",
-               flops_per_byte, d->memory_limit_gbs, flops_per_byte * d->memory_limit_gbs / 1e3,
-               d->fp32_limit_gflops / 1e3, d->fp32_limit_gflops / d->memory_limit_gbs);
+        printf(
+            "  roofline: %.2f flops a byte x %.0f GB/s allow %.2f of the %.1f TFLOP/s; from %.0f "
+            "flops a byte on, the arithmetic is the limit\n",
+            flops_per_byte, d->memory_limit_gbs, flops_per_byte * d->memory_limit_gbs / 1e3,
+            d->fp32_limit_gflops / 1e3, d->fp32_limit_gflops / d->memory_limit_gbs);
 }
 
 static void low_intensity_broken(void)
@@ -225,7 +226,7 @@ __global__ void read_columns(const float *in, float *out, size_t n, int width)
     float sum = 0;
     for (int round = 0; round < ROUNDS; round++) {
         sum += tile[row * width + (column + round) % TILE]; // lanes differ in the row
-        __syncthreads(); // so that the reads stay where they are
+        __syncthreads();                                    // so that the reads stay where they are
     }
     tile[row * width + column] = sum > -1 ? tile[row * width + column] : 0; // sum is never negative
     __syncthreads();
@@ -312,8 +313,7 @@ static void divergence_fixed(void)
 }
 
 static const struct twin twins[] = {
-    TWIN(uncoalesced),   TWIN(small_grid), TWIN(low_intensity),
-    TWIN(bank_conflict), TWIN(divergence),
+    TWIN(uncoalesced), TWIN(small_grid), TWIN(low_intensity), TWIN(bank_conflict), TWIN(divergence),
 };
 
 TWINS_MAIN("06_error_cases/slow_kernel", "right, and a multiple slower than needed", twins)

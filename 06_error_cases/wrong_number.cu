@@ -14,7 +14,7 @@ __global__ void block_sums(const float *in, float *sums)
 {
     __shared__ float part[BLOCK];
     part[threadIdx.x] = in[blockIdx.x * BLOCK + threadIdx.x];
-    for (int half = BLOCK / 2; half > 0; half /= 2) {
+    for (unsigned half = BLOCK / 2; half > 0; half /= 2) {
         __syncthreads(); // the parts of the round before are written
         if (threadIdx.x < half)
             part[threadIdx.x] += part[threadIdx.x + half];
@@ -86,8 +86,7 @@ static void run_ratios(float out[BLOCK], int guard)
     CUDA_CHECK(cudaMemcpy(d_in, h_in, sizeof(h_in), cudaMemcpyHostToDevice));
     ratios<<<1, BLOCK>>>(d_in, d_in + BLOCK, d_in + 2 * BLOCK, guard);
     CUDA_CHECK_LAUNCH();
-    CUDA_CHECK(
-        cudaMemcpy(out, d_in + 2 * BLOCK, BLOCK * sizeof(float), cudaMemcpyDeviceToHost));
+    CUDA_CHECK(cudaMemcpy(out, d_in + 2 * BLOCK, BLOCK * sizeof(float), cudaMemcpyDeviceToHost));
     CUDA_CHECK(cudaFree(d_in));
 }
 
