@@ -1,5 +1,5 @@
-// bank_conflicts: shared memory has 32 banks, four bytes wide, side by side. Lanes that ask one bank
-// for different words wait in line; lanes that ask for the same word are served together.
+// bank_conflicts: shared memory has 32 banks, four bytes wide, side by side. Lanes that ask one
+// bank for different words wait in line; lanes that ask for the same word are served together.
 //
 // Each warp reads columns of a tile in shared memory: lane r reads the word r * pitch + column. The
 // pitch of the tile alone decides which banks the 32 lanes meet.

@@ -1,4 +1,4 @@
-// chains.h - latency: chains of dependent loads, one chain in each memory. Part of memory_hierarchy.
+// chains.h - latency: chains of dependent loads, one in each memory. Part of memory_hierarchy.
 //
 // A chain holds just what its load instruction needs as the next address: a pointer in device
 // memory, a byte offset in shared, local and constant memory, an index in a texture. Then no
@@ -132,8 +132,8 @@ static int chase_next(struct chase_loop *loop)
     for (struct chase_loop loop_ = {&(cycles), {0}, 0, steps}; chase_next(&loop_);)
 
 // A random cyclic permutation of `count` entries, in windows of `window`: all entries of one window
-// in random order, then the next window. Random, so that nothing can be fetched ahead; in windows, so
-// that the translation of addresses (the TLB) is not measured along with the memory.
+// in random order, then the next window. Random, so that nothing can be fetched ahead; in windows,
+// so that the translation of addresses (the TLB) is not measured along with the memory.
 static void make_ring(size_t *next, size_t count, size_t window)
 {
     uint64_t random = 1;
@@ -174,8 +174,8 @@ struct walk {
     int through_l1;       // may a load hit in L1?
 };
 
-// Fills h_memory with the chain as the device sees it at d_memory, copies it there unless the two are
-// the same memory, and walks along it. Returns the cycles of a step.
+// Fills h_memory with the chain as the device sees it at d_memory, copies it there unless the two
+// are the same memory, and walks along it. Returns the cycles of a step.
 static double chase_memory(struct walk w, void *d_memory, char *h_memory)
 {
     size_t count = w.bytes / CHAIN_LINE, *next = (size_t *)host_malloc(count * sizeof(size_t));

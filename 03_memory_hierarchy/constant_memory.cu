@@ -1,6 +1,6 @@
-// constant_memory: 64 KiB that the host writes and kernels read, through a cache that hands one word
-// to all 32 lanes of a warp at once. A polynomial whose coefficients come from constant memory, from
-// global memory through __ldg, and from the kernel's argument.
+// constant_memory: 64 KiB that the host writes and kernels read, through a cache that hands one
+// word to all 32 lanes of a warp at once. A polynomial whose coefficients come from constant
+// memory, from global memory through __ldg, and from the kernel's argument.
 //
 // Predict before you run it: which of the three is fastest when all lanes use the same coefficient?
 // Which when each lane uses another one? And which when the kernel waits for its data anyway?
@@ -22,8 +22,8 @@ __device__ size_t thread_index(void)
     return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
 }
 
-// v = p(v), ROUNDS times, by Horner's rule; `coefficient` is number k. Written as a macro, because the
-// kernels below differ only in the memory space that this one expression names.
+// v = p(v), ROUNDS times, by Horner's rule; `coefficient` is number k. Written as a macro, because
+// the kernels below differ only in the memory space that this one expression names.
 #define POLYNOMIAL(v, coefficient)                                                                 \
     for (int round = 0; round < ROUNDS; round++) {                                                 \
         float sum_ = 0;                                                                            \

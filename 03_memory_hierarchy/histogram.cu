@@ -1,6 +1,6 @@
-// histogram: how often does each byte value occur? Every thread must add to a counter that others add
-// to as well. Atomic additions in global memory, then a private histogram for each block in shared
-// memory, and what the data does to both.
+// histogram: how often does each byte value occur? Every thread must add to a counter that others
+// add to as well. Atomic additions in global memory, then a private histogram for each block in
+// shared memory, and what the data does to both.
 //
 // Predict before you run it: when all bytes are equal, every thread of the GPU adds to one counter.
 // Which suffers more from that, the counters in global memory or the private ones?

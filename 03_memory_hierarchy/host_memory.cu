@@ -2,13 +2,13 @@
 // and from the device, from 4 KiB to 256 MiB.
 //
 //   pageable        malloc: the driver copies through a pinned buffer of its own
-//   pinned          cudaHostAlloc: page-locked, the device's copy engine reads and writes it directly
-//   write-combined  pinned, but past the CPU's caches: fine to write, terrible for the CPU to read
+//   pinned          cudaHostAlloc: page-locked; the device's copy engine reads and writes it itself
+//   write-combined  pinned, but past the CPU's caches: for the CPU to write, not to read
 //   mapped          pinned, and a kernel loads and stores it directly, over the bus: no copy at all
 //   managed         one pointer for both; pages move when the other side touches them
 //
-// Predict before you run it: by what factor is a pinned copy faster than a pageable one at 256 MiB, and
-// at 4 KiB?
+// Predict before you run it: by what factor is a pinned copy faster than a pageable one at 256 MiB,
+// and at 4 KiB?
 //
 // usage: host_memory [--largest bytes]
 // sanitizer: --largest 64k
@@ -84,8 +84,8 @@ static int arrived(const char *what, const void *got, size_t bytes)
     return check_that(memcmp(got, h_words, bytes) == 0, "%s: what arrived differs", what);
 }
 
-// Managed memory has no copy to time: it moves because the other side touches it. Each repetition first
-// brings the pages to the side where they start, untimed.
+// Managed memory has no copy to time: it moves because the other side touches it. Each repetition
+// first brings the pages to the side where they start, untimed.
 static struct timing time_managed(void *memory, size_t bytes, int to_device)
 {
     double samples[TIMER_MAX_REPS];
@@ -229,9 +229,17 @@ int main(int argc, char **argv)
     } else {
         printf(
             "\nAt the largest size pinned memory is %.1f times as fast as pageable memory to the "
-            "device, "
-            "%.1f times back.\nThe CPU takes %.0f times as long to read write-combined memory.\n",
-            gbs[PINNED][0] / gbs[PAGEABLE][0], gbs[PINNED][1] / gbs[PAGEABLE][1], slower);
+            "device, %.1f times back.\n",
+            gbs[PINNED][0] / gbs[PAGEABLE][0], gbs[PINNED][1] / gbs[PAGEABLE][1]);
+        if (slower > 2)
+            printf("The CPU takes %.0f times as long to read write-combined memory: it should only "
+                   "write it.\n",
+                   slower);
+        else
+            printf(
+                "The CPU takes %.2f times as long to read write-combined memory: here the system "
+                "maps it like any other.\n",
+                slower);
         report_number("pinned_over_pageable_to_device", gbs[PINNED][0] / gbs[PAGEABLE][0]);
         report_number("pinned_over_pageable_to_host", gbs[PINNED][1] / gbs[PAGEABLE][1]);
         report_number("cpu_reads_write_combined_slowdown", slower);

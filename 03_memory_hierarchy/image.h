@@ -1,7 +1,7 @@
 // image.h - pictures as PGM and PPM files (P5 and P6, 8 bits a value): read, write, and make one.
 //
-// The format: "P6", width, height, largest value, separated by white space and "# comments", then one
-// white-space character, then the rows from the top, 3 bytes a pixel (P5: 1 byte).
+// The format: "P6", width, height, largest value, separated by white space and "# comments", then
+// one white-space character, then the rows from the top, 3 bytes a pixel (P5: 1 byte).
 #ifndef MEMORY_HIERARCHY_IMAGE_H
 #define MEMORY_HIERARCHY_IMAGE_H
 

@@ -1,12 +1,12 @@
-// local_memory: what does not fit into registers lands in local memory: private to the thread like a
-// register, but an address in the device's memory, reached through the caches. Two ways to get there
-// by accident, and the cure of each. `cudaFuncGetAttributes` tells before anything runs.
+// local_memory: what does not fit into registers lands in local memory: private to the thread like
+// a register, but an address in the device's memory, reached through the caches. Two ways to get
+// there by accident, and the cure of each. `cudaFuncGetAttributes` tells before anything runs.
 //
 // 1. An array whose index the compiler does not know: registers have no addresses.
-// 2. More live values than the registers that __launch_bounds__ leaves to a thread: they are spilled.
+// 2. More live values than the registers that __launch_bounds__ leaves to a thread: spilled.
 //
-// Predict before you run it: in each pair both kernels do the same comparisons or multiply-adds on the
-// same values. Which of the two accidents costs more time?
+// Predict before you run it: in each pair both kernels do the same comparisons or multiply-adds on
+// the same values. Which of the two accidents costs more time?
 //
 // usage: local_memory [--n threads]
 // sanitizer: --n 1k
@@ -20,7 +20,8 @@ enum { BUILT_FOR_DEBUGGER = 0 };
 
 enum { BLOCK = 256, ITEMS = 16, VALUES = 128, ROUNDS = 16 };
 
-// ---- 1. Every thread sorts ITEMS numbers: odd-even transposition, the same exchanges in both kernels.
+// ---- 1. Every thread sorts ITEMS numbers: odd-even transposition, the same exchanges in both
+// kernels.
 
 __device__ void order(float *a, float *b)
 {
@@ -89,9 +90,9 @@ __device__ __forceinline__ void mix_values(size_t n, int rounds, const float *x,
     y[t] = sum;
 }
 
-// "A block may have 1024 threads": all of them must fit into the 65536 registers of an SM, which leaves
-// 64 registers to each. (Without __launch_bounds__ the compiler takes up to 255, and it is the launch of
-// 1024 threads that fails, with error 701.)
+// "A block may have 1024 threads": all of them must fit into the 65536 registers of an SM, which
+// leaves 64 registers to each. (Without __launch_bounds__ the compiler takes up to 255, and it is
+// the launch of 1024 threads that fails, with error 701.)
 __global__ void __launch_bounds__(1024) mix_spilled(size_t n, int rounds, const float *x, float *y)
 {
     mix_values(n, rounds, x, y);

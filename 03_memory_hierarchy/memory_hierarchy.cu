@@ -1,7 +1,7 @@
 // memory_hierarchy: the table of every CUDA course, filled in by measuring the card it runs on.
 //
-// Latency (chains.h): a chain of dependent loads, each of which fetches the address of the next; one
-// thread, so that nothing hides the wait. Bandwidth (streams.h): the whole GPU reads at once.
+// Latency (chains.h): a chain of dependent loads, each of which fetches the address of the next;
+// one thread, so that nothing hides the wait. Bandwidth (streams.h): the whole GPU reads at once.
 //
 // Predict before you run it: a multiply-add takes 4 cycles. How many does a thread wait for a word
 // from shared memory, from the L2 cache, from the device's memory, from the host's memory?

@@ -1,6 +1,7 @@
 // occupancy: an SM holds as many blocks as its threads, registers, shared memory and block slots
-// allow. Here shared memory a block grows, so that fewer and fewer blocks fit; the number is predicted
-// by hand from the limits, then by the occupancy API, and the bandwidth that follows is measured.
+// allow. Here shared memory a block grows, so that fewer and fewer blocks fit; the number is
+// predicted by hand from the limits, then by the occupancy API, and the bandwidth that follows is
+// measured.
 //
 // Predict before you run it: each thread has one load under way at a time. With half the threads an
 // SM can hold, is the bandwidth half? And when each load brings 16 bytes instead of 4?
@@ -134,7 +135,8 @@ static double show_blocks(sum_kernel kernel, struct limits l, int shared, int lo
     double sum = 0;
     for (size_t i = 0; i < threads; i++)
         sum += data.h_sums[i];
-    // Partial sums below 2^24 are exact; beyond that (a huge --n on a small device) they are rounded.
+    // Partial sums below 2^24 are exact; beyond that (a huge --n on a small device) they are
+    // rounded.
     int right = check_that(fabs(sum - data.expected) <= 1e-5 * data.expected,
                            "%d bytes: the sum is %.0f, expected %.0f", shared, sum, data.expected);
 

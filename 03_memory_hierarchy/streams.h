@@ -96,8 +96,8 @@ __global__ void stream_constant(int passes, int spread, unsigned *sums)
     sums[global_thread()] = sum;
 }
 
-// The whole grid walks over the data `passes` times, past L1: the data's size decides whether that is
-// the L2 cache or the device's memory.
+// The whole grid walks over the data `passes` times, past L1: the data's size decides whether that
+// is the L2 cache or the device's memory.
 __global__ void stream_l2(int passes, size_t quads, const uint4 *data, unsigned *sums)
 {
     size_t step = (size_t)gridDim.x * blockDim.x;

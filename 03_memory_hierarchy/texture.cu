@@ -1,9 +1,10 @@
 // texture: the texture unit reads a picture at any point between its pixels, mixes the four nearest
-// ones and knows what to do beyond the edge. A picture is rotated and zoomed by the texture unit and
-// by the same filter written by hand; the four ways to treat the edge are laid out in one PPM file.
+// ones and knows what to do beyond the edge. A picture is rotated and zoomed by the texture unit
+// and by the same filter written by hand; the four ways to treat the edge are laid out in one PPM
+// file.
 //
-// The unit keeps the two weights of the mix as fixed-point numbers with 8 bits after the point. So it
-// may differ from the exact filter by 1/256 of the full range in each direction, and no more.
+// The unit keeps the two weights of the mix as fixed-point numbers with 8 bits after the point. So
+// it may differ from the exact filter by 1/256 of the full range in each direction, and no more.
 //
 // Predict before you run it: the hand-written filter reads four pixels and computes some 40
 // instructions where the texture unit needs one. By what factor is the texture faster?
