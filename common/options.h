@@ -111,8 +111,8 @@ static inline int parse_size(const char *text, size_t *value)
 static inline int parse_real(const char *text, double *value)
 {
     char *end;
-    if (text[0] == '\0' || text[0] == ' ')
-        return 0;
+    if (text[0] == '\0' || text[0] == ' ' || strpbrk(text, "xX"))
+        return 0; // strtod would take hexadecimal
     errno = 0;
     *value = strtod(text, &end);
     return !errno && *end == '\0' && isfinite(*value);
