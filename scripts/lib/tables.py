@@ -47,13 +47,11 @@ ARCH_TOOLKITS = {
 
 # The GPUs that --all-gpus lists: compute capability and what a reader knows it by.
 GPU_EXAMPLES = [
-    ((5, 0), "GTX 750 Ti, GTX 950M"), ((5, 2), "GTX 980, Tesla M40"), ((5, 3), "Jetson Nano, TX1"),
-    ((6, 0), "Tesla P100"), ((6, 1), "GTX 1080 Ti, P40"), ((6, 2), "Jetson TX2"),
-    ((7, 0), "V100, Titan V"), ((7, 2), "Jetson Xavier"), ((7, 5), "T4, RTX 2080"),
-    ((8, 0), "A100, A30"), ((8, 6), "RTX 3090, A10, A40"), ((8, 7), "Jetson Orin"),
-    ((8, 9), "RTX 4090, L4, L40S"), ((9, 0), "H100, H200, GH200"), ((10, 0), "B200, GB200"),
-    ((10, 3), "B300, GB300"), ((11, 0), "Jetson Thor"), ((12, 0), "RTX 5090, RTX 5060"),
-    ((12, 1), "DGX Spark (GB10)"),
+    ((5, 0), "GTX 750 Ti"), ((5, 2), "GTX 980"), ((5, 3), "Jetson Nano"), ((6, 0), "Tesla P100"),
+    ((6, 1), "GTX 1080 Ti"), ((6, 2), "Jetson TX2"), ((7, 0), "V100"), ((7, 2), "Jetson Xavier"),
+    ((7, 5), "T4, RTX 2080"), ((8, 0), "A100"), ((8, 6), "RTX 3090, A10"), ((8, 7), "Jetson Orin"),
+    ((8, 9), "RTX 4090, L4"), ((9, 0), "H100, H200"), ((10, 0), "B200"), ((10, 3), "B300"),
+    ((11, 0), "Jetson Thor"), ((12, 0), "RTX 5090"), ((12, 1), "DGX Spark"),
 ]
 
 # NVIDIA promises binary compatibility inside a major version for desktop and server GPUs, not for

@@ -116,12 +116,12 @@ def judge_unit(images, cc, driver_cuda, env):
         note = ""
         if cc in tables.TEGRA and split(image)[0] != cc:
             note = "; not promised for Jetson: build for %s" % name(cc)
-        return part("runs", None, needed, "SASS for sm_%s%s" % (image["arch"], note))
+        return part("runs", None, needed, "SASS sm_%s%s" % (image["arch"], note))
     if ptx:
         image = max(ptx, key=lambda pair: pair[0])[1]
         made = tables.PTX_TOOLKIT.get(tables.version(image["ptx_version"]))
         needed = highest(gpu_branch, tables.cuda_branch(made)) if made else None
-        what = "PTX for compute_%s, version %s" % (image["arch"], image["ptx_version"] or "unknown")
+        what = "PTX compute_%s, version %s" % (image["arch"], image["ptx_version"] or "unknown")
         if driver_cuda and made and driver_cuda < made:
             return part(
                 "fails",
@@ -138,7 +138,7 @@ def judge_unit(images, cc, driver_cuda, env):
                 what + ", and CUDA_DISABLE_PTX_JIT=1 forbids compiling it "
                 "(it still runs if the compute cache has it)",
             )
-        return part("jit", None, needed, what + ": compiled at the first start")
+        return part("jit", None, needed, what + "; compiled at first start")
     return part("fails", 209, None, why_not(images, cc, env))
 
 
@@ -155,31 +155,30 @@ def name(cc):
 
 
 def why_not(images, cc, env):
-    """One sentence for each kind of image that is there and cannot be used."""
+    """A few words for each kind of image that is there and cannot be used."""
     says = []
     sass = [(split(i), i["arch"]) for i in images if i["kind"] == "sass"]
     ptx = [(split(i), i["arch"]) for i in images if i["kind"] == "ptx"]
     if sass:
-        listed = ", ".join("sm_" + a for a in unique(arch for _, arch in sass))
-        if env.get("CUDA_FORCE_PTX_JIT") == "1" and any(
-            tables.sass_runs_on(a, s, cc) for (a, s), _ in sass if a
-        ):
-            says.append("SASS for %s, which CUDA_FORCE_PTX_JIT=1 forbids to use" % listed)
-        elif any(s == "a" and a != cc and a[0] == cc[0] for (a, s), _ in sass if a):
-            says.append("SASS only for %s (a: exactly that GPU)" % listed)
-        elif any(a[0] == cc[0] for (a, s), _ in sass if a):
-            says.append("SASS only for %s (newer)" % listed)
+        archs = [pair for pair, _ in sass if pair[0]]
+        if any(tables.sass_runs_on(arch, suffix, cc) for arch, suffix in archs):
+            why = "CUDA_FORCE_PTX_JIT=1 forbids it"
+        elif any(suffix == "a" and arch[0] == cc[0] for arch, suffix in archs):
+            why = "the a means: that GPU only"
+        elif any(arch[0] == cc[0] for arch, _ in archs):
+            why = "newer"
         else:
-            says.append("SASS only for %s (another major version)" % listed)
+            why = "other major"
+        names = ", ".join("sm_" + number for number in unique(number for _, number in sass))
+        says.append("SASS %s (%s)" % (names, why))
     if ptx:
-        listed = ", ".join("compute_" + a for a in unique(arch for _, arch in ptx))
-        if any(a and a <= cc for (a, s), _ in ptx):
-            says.append("PTX only for %s (the suffix ties it to its own GPUs)" % listed)
-        else:
-            says.append("PTX only for %s (newer)" % listed)
+        tied = any(arch and arch <= cc for (arch, _), _ in ptx)
+        why = "its suffix ties it to its own GPUs" if tied else "newer"
+        names = ", ".join("compute_" + number for number in unique(number for _, number in ptx))
+        says.append("PTX %s (%s)" % (names, why))
     elif sass:
         says.append("no PTX")
-    if any(i["kind"] == "ltoir" for i in images) and not sass and not ptx:
+    if not sass and not ptx and any(i["kind"] == "ltoir" for i in images):
         says.append("only LTO IR, which becomes GPU code when nvcc -dlto links it")
     return "; ".join(says) or "nothing in it is meant for a GPU of this kind"
 
@@ -189,14 +188,11 @@ def unique(items):
 
 
 def how_to_build(cc):
-    """The rebuild command for a GPU, and the toolkits that know it."""
+    """How to build for a GPU: nvcc's command, make's, and which toolkits know it."""
     first, last = tables.ARCH_TOOLKITS.get(cc, (None, None))
     number = tables.arch_number(cc)
-    text = "nvcc -gencode arch=compute_%s,code=sm_%s (in this suite: make SMS=%s)" % (
-        number,
-        number,
-        number,
-    )
+    toolkits = " (nvcc %s or newer)" % tables.dotted(first) if first else ""
     if last:
-        return text + ", with nvcc %s to %s" % (tables.dotted(first), tables.dotted(last))
-    return text + (", with nvcc %s or newer" % tables.dotted(first) if first else "")
+        toolkits = " (nvcc %s to %s)" % (tables.dotted(first), tables.dotted(last))
+    flags = "nvcc -gencode arch=compute_%s,code=sm_%s" % (number, number)
+    return flags, "make SMS=%s" % number, toolkits

@@ -471,15 +471,19 @@ def view_of_record(facts):
 def given(v):
     """[(fact, value as understood)] of what a report says."""
     cuda = "CUDA %s" % dotted(v.driver_cuda) if v.driver_cuda else "CUDA version unknown"
+    major = v.cc_major and "%d.x" % v.cc_major
+    driver = v.driver_text
+    if driver and "CUDA" not in driver:
+        driver = "%s (%s)" % (driver, cuda)
     from_name = " (of that name)" if v.cc_from_name else ""
     torch = v.torch or {}
     rows = [
-        ("driver", "none" if v.no_driver else v.driver_text and "%s (%s)" % (v.driver_text, cuda)),
+        ("driver", "none" if v.no_driver else driver),
         ("toolkit", v.toolkit and "nvcc %s" % dotted(v.toolkit)),
         ("gcc", v.gcc and "gcc %d" % v.gcc),
         ("glibc", v.glibc and dotted(v.glibc)),
         ("GPU", v.gpu_name),
-        ("compute capability", dotted(v.cc) + from_name if v.cc else v.cc_major and "%d.x" % v.cc_major),
+        ("compute capability", dotted(v.cc) + from_name if v.cc else major),
         ("PyTorch", v.torch and "%s, CUDA %s, %s architectures listed" % (
             torch["version"] or "version unknown", dotted(torch["cuda"]),
             len(torch["arch_list"]) if torch["arch_list"] else "no")),
