@@ -342,7 +342,7 @@ static void rewrite_shared(int keyword) {
         else if (dynamic)
             after += " [[maybe_unused]] auto& " + tokens[name].text + " = ::cuda_cpu::shared_dynamic<" + type + ">();";
         else
-            after += " struct " + tag + "; auto& " + tokens[name].text + " = ::cuda_cpu::shared_variable<" + type + ", " + tag + ">(" + align + ");";
+            after += " struct " + tag + "; auto& " + tokens[name].text + " = ::cuda_cpu::shared_variable<" + type + ", " + tag + ">(\"" + tokens[name].text + "\", " + align + ");";
         tokens[name].out = type;
     }
     tokens[semicolon].out = ";" + after;

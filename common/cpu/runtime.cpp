@@ -585,7 +585,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attr, int device) 
             {cudaDevAttrReservedSharedMemoryPerBlock, 1024}, {cudaDevAttrMemoryPoolsSupported, 1},
         };
         auto found = known.find(attr);
-        if (attr < 1 || attr > 147) return cudaErrorInvalidValue;
+        if ((int)attr < 1 || (int)attr > 147) return cudaErrorInvalidValue;
         *value = found == known.end() ? 0 : found->second;
         return cudaSuccess;
     });

@@ -51,6 +51,7 @@ cudaError_t run_grid(const Launch& launch);  // the fault that ended it, or succ
 inline bool in_kernel() { return block.serial != 0; }
 [[noreturn]] void kernel_fault(cudaError_t error, const char* format, ...);
 const void* shared_arena(size_t* size);      // of this OS thread
+std::string shared_name(const void* p);      // which variable p lies in
 void barrier_epochs(unsigned* of_block, unsigned* of_warp);
 std::string where();                         // "kernel k<<<...>>> (file:line), block (..), thread (..)"
 

@@ -66,6 +66,12 @@ struct Thread {  // a CUDA thread that is parked
     int line;
 };
 
+struct SharedVariable {
+    const char* name;
+    char* start;
+    size_t size;
+};
+
 struct Worker {  // an OS thread that runs blocks
     int number = 0;
     Fiber main = {}, *running = &main, *idle = nullptr;
@@ -79,7 +85,7 @@ struct Worker {  // an OS thread that runs blocks
     unsigned epoch = 1, warp_epoch[MAX_THREADS / 32] = {};
     char* arena = nullptr;
     size_t arena_used = 0;
-    std::vector<void*> asan_blocks;
+    std::vector<SharedVariable> shared;  // of the block
     cudaError_t fault = cudaSuccess;
     int signal = 0;
     const void* fault_address = nullptr;
@@ -343,7 +349,7 @@ void barrier_epochs(unsigned* of_block, unsigned* of_warp) {
 
 // ---- Shared memory ----
 
-void* shared_allocate(size_t size, size_t align) {
+void* shared_allocate(const char* name, size_t size, size_t align) {
     Worker& w = *worker;
     void* p;
     if (align < 16) align = 16;
@@ -353,12 +359,18 @@ void* shared_allocate(size_t size, size_t align) {
         kernel_fault(cudaErrorLaunchFailure, "the block uses more than %zu KiB of shared memory", ARENA >> 10);
     if (with_asan()) {  // an allocation of its own, so that ASan sees its end
         if (posix_memalign(&p, align, size) != 0) abort();
-        w.asan_blocks.push_back(p);
     } else {
         p = w.arena + start;
     }
+    w.shared.push_back({name, (char*)p, size});
     poison(p, size);
     return p;
+}
+
+std::string shared_name(const void* p) {
+    for (const SharedVariable& v : worker->shared)
+        if (p >= v.start && p < v.start + v.size) return std::string(v.name) + ", byte " + std::to_string((const char*)p - v.start);
+    return "past the end of an array";
 }
 
 const void* shared_arena(size_t* size) {
@@ -516,7 +528,7 @@ static cudaError_t run_block(const Launch& l, uint64_t number) {
     w.epoch++;
     w.arena_used = 0;
     block.dynamic_shared = (char*)w.arena;
-    if (l.shared || with_asan()) block.dynamic_shared = (char*)shared_allocate(l.shared, 1024);
+    if (l.shared || with_asan()) block.dynamic_shared = (char*)shared_allocate("extern", l.shared, 1024);
     do dispatch();  // comes back when nothing can run
     while (!w.fault && block.parked && release_activemask());
     if (w.fault) {
@@ -528,8 +540,9 @@ static cudaError_t run_block(const Launch& l, uint64_t number) {
     cudaError_t fault = w.fault;
     if (fault) clear_after_fault();
     w.fault = cudaSuccess;
-    for (void* p : w.asan_blocks) free(p);
-    w.asan_blocks.clear();
+    if (with_asan())
+        for (const SharedVariable& v : w.shared) free(v.start);
+    w.shared.clear();
     block.serial = 0;
     return fault;
 }

@@ -59,14 +59,14 @@ template <class Body> void run_threads(const void* data) {
 
 // __shared__ variables. nvcc-cpu turns `__shared__ float a[4];` into a reference to what shared_variable returns;
 // Tag is a type of its own for each declaration. The first thread of a block that comes by allocates.
-void* shared_allocate(size_t size, size_t align);
+void* shared_allocate(const char* name, size_t size, size_t align);
 
-template <class T, class Tag> T& shared_variable(size_t align = 1) {
+template <class T, class Tag> T& shared_variable(const char* name, size_t align = 1) {
     static __thread uint64_t serial;
     static __thread void* address;
     static_assert(sizeof(T) <= 48 << 10, "static __shared__ memory is at most 48 KiB a block");
     if (serial != block.serial) {
-        address = shared_allocate(sizeof(T), align > alignof(T) ? align : alignof(T));
+        address = shared_allocate(name, sizeof(T), align > alignof(T) ? align : alignof(T));
         serial = block.serial;
     }
     return *static_cast<T*>(address);
@@ -80,7 +80,7 @@ template <class T, class Tag> struct SharedAtFileScope {
     using Element = std::remove_extent_t<T>;
     static T& get() {
         if constexpr (std::is_array_v<T> && std::extent_v<T> == 0) return shared_dynamic<T>();
-        else return shared_variable<T, Tag>();
+        else return shared_variable<T, Tag>("(at file scope)");
     }
     operator std::conditional_t<std::is_array_v<T>, Element*, T&>() const { return get(); }
     template <class U> explicit operator U*() const { return (U*)get(); }
