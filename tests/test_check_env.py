@@ -848,7 +848,7 @@ def test_slow_tools_do_not_hang(machine):
     machine.env["CHECK_ENV_TIMEOUT"] = "0.5"
     machine.gcc()
     for name in ("nvidia-smi", "nvcc", "ldconfig", "mokutil", "python3"):
-        machine.tool(name, "/bin/sleep 600 & /bin/sleep 600\n")
+        machine.tool(name, "/bin/sleep 600 & echo $! >> '%s/pids'\n/bin/sleep 600\n" % machine.bin)
     machine.env["CHECK_ENV_PROBE"] = str(machine.tool("probe", "/bin/sleep 600\n"))
     start = time.monotonic()
     code, out, err = machine.run("--json")
@@ -856,6 +856,9 @@ def test_slow_tools_do_not_hang(machine):
     data = json.loads(out)
     assert code == 1 and "no answer within" in data["facts"]["toolkits"][0]["error"]
     assert "no answer within" in data["facts"]["driver"]["smi"]["error"]
+    for pid in (machine.bin / "pids").read_text().split():  # their children are gone, too
+        stat = Path("/proc/%s/stat" % pid)
+        assert not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
 
 
 def test_save_has_no_names(machine, tmp_path):
