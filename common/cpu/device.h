@@ -41,6 +41,7 @@ inline unsigned __activemask(CUDA_CPU_HERE) {
 }
 
 namespace cuda_cpu {
+inline void in_step(CUDA_CPU_HERE) { warp_operation(WARP_ACTIVE, 0, 1, 0, file, line); }
 inline int lane() { return linear_index() % 32; }
 
 template <class T> T shuffle(unsigned mask, T value, int source, const char* file, int line) {

@@ -5,6 +5,7 @@
 //   __shared__ float t[32];         becomes   typedef float type_1[32]; auto& t = cuda_cpu::shared_variable<type_1, ...>();
 //   __global__ void k(int) { }      keeps its body, and registers k for cudaLaunchKernel
 //   __constant__ float c[8];        stays a variable, and registers c for cudaMemcpyToSymbol
+//   volatile float* s; s[t] += s[t + 1];   lets the lanes of a warp move in step
 //   asm("mov.u32 %0, %%smid;" ...)  becomes a call; other PTX is an error
 //
 // Usage: rewrite < in.ii > out.ii     (nvcc-cpu builds it on first use)
@@ -421,6 +422,51 @@ static void rewrite_variable(int keyword) {
     }
 }
 
+// ---- Warp-synchronous code ----
+
+// Older reductions end in `volatile int* s; s[t] += s[t + 32]; s[t] += s[t + 16]; ...` without __syncwarp(), and
+// count on the lanes of a warp moving in step. So that they do, each such assignment becomes
+//     { auto value = s[t] + (s[t + 32]); in_step(); s[t] = value; in_step(); }
+static void keep_in_step(const std::string& name, int from, int to) {
+    for (int i = from; i < to; i = next(i)) {
+        bool statement = is(i, name.c_str()) && is(next(i), "[") && (one_of(prev(i), {";", "{", "}", ")", "else"}));
+        if (!statement) continue;
+        int close = partner(next(i), next), op = next(close), equals = op;
+        if (close == NONE) return;
+        if (one_of(op, {"+", "-", "*", "/", "%", "&", "|", "^"})) equals = op + 1;
+        int semicolon = find_at_depth_0(op, {";"});
+        if (!is(equals, "=") || is(equals + 1, "=") || semicolon == NONE || semicolon >= to) continue;
+        std::string element = text_of(i, close + 1);
+        tokens[i].out = "{ auto cuda_cpu_value = " + (equals == op ? "" : element + " " + tokens[op].text + " ") + "(";
+        blank(next(i), equals + 1);
+        tokens[semicolon].out = "); ::cuda_cpu::in_step(); " + element + " = cuda_cpu_value; ::cuda_cpu::in_step(); }";
+        i = semicolon;
+    }
+}
+
+static void rewrite_volatile(int keyword) {
+    if (!tokens[keyword].in_function && !is(prev(keyword), "(") && !is(prev(keyword), ",")) return;
+    int stop = keyword, star = NONE;
+    while (stop < size() && !one_of(stop, {",", ")", ";", "=", "[", "{"})) {
+        if (is(stop, "*")) star = stop;
+        stop = next(stop);
+    }
+    int name = prev(stop), from = stop;
+    if (!is_word(name) || name == keyword || (star == NONE && !is(stop, "["))) return;
+    while (from < size() && !one_of(from, {")", ";", "{"})) from = one_of(from, {"(", "["}) ? next(partner(from, next)) : next(from);
+    int body = is(from, ")") ? next(from) : from, to = size();
+    if (is(from, ")") && !is(body, "{")) return;  // a declaration, or a cast
+    if (is(body, "{")) to = partner(body, next);
+    for (int depth = 0, i = body; is(from, ";") && i < size(); i = next(i)) {  // to the end of the block it is declared in
+        depth += is(i, "{") - is(i, "}");
+        if (depth < 0) {
+            to = i;
+            break;
+        }
+    }
+    if (to != NONE) keep_in_step(tokens[name].text, body, to);
+}
+
 // ---- Inline PTX ----
 
 // asm("mov.u32 %0, %%smid;" : "=r"(x)) reads a special register; other PTX has no meaning on a CPU.
@@ -478,6 +524,7 @@ static void rewrite(int i) {
         return rewrite_launch(i);
     if (t.kind != WORD) return;
     if (is(i, "__shared__")) rewrite_shared(i);
+    else if (is(i, "volatile")) rewrite_volatile(i);
     else if (is(i, "__global__")) rewrite_kernel(i);
     else if (one_of(i, {"__device__", "__constant__", "__managed__"})) rewrite_variable(i);
     else if (one_of(i, {"asm", "__asm__", "__asm"})) rewrite_asm(i);

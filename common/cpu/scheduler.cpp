@@ -79,6 +79,7 @@ struct Worker {  // an OS thread that runs blocks
     unsigned short ready[MAX_THREADS], order[MAX_THREADS], rank[MAX_THREADS];
     unsigned ready_first = 0, ready_count = 0;
     unsigned arrived = 0, votes = 0, vote_result = 0;
+    unsigned active_waiting = 0;  // threads that stand at an __activemask()
     const char* barrier_file = nullptr;
     int barrier_line = 0;
     uint64_t serial = 0;
@@ -168,7 +169,6 @@ static void dispatch() {
         w.ready_count--;
         to = w.threads[t].fiber;
         w.threads[t].fiber = nullptr;
-        w.threads[t].wait = NOT;
         block.parked--;
         threadIdx = w.threads[t].index;
     } else if (block.next < block.count) {
@@ -221,6 +221,7 @@ static Thread& park(Wait wait, const char* file, int line) {
 static void make_ready(unsigned t) {
     Worker& w = *worker;
     w.ready[(w.ready_first + w.ready_count++) % MAX_THREADS] = (unsigned short)t;
+    w.threads[t].wait = NOT;
 }
 
 static bool has_ended(unsigned t) {  // started, and neither parked nor running
@@ -239,7 +240,8 @@ static void release_barrier() {
     }
 }
 
-static std::string threads_text(const std::vector<unsigned>& threads);
+static unsigned first_of_warp(unsigned t) { return t & ~31u; }
+static void release_active(unsigned first, unsigned ended_now);
 static void report_waiting(const char* what);
 
 int block_barrier(bool vote, const char* file, int line) {
@@ -259,11 +261,10 @@ int block_barrier(bool vote, const char* file, int line) {
     }
     unsigned ended = settings().early_exit ? block.next - block.parked : 0;
     if (w.arrived + ended == block.count) release_barrier();
+    else if (w.active_waiting) release_active(first_of_warp(linear_index()), MAX_THREADS);
     dispatch();
     return (int)w.vote_result;
 }
-
-static unsigned first_of_warp(unsigned t) { return t & ~31u; }
 
 // Completes the operation of the lanes in mask when all that still run have arrived.
 static void try_complete(unsigned first, unsigned mask, unsigned ended_now) {
@@ -293,8 +294,27 @@ static void try_complete(unsigned first, unsigned mask, unsigned ended_now) {
         }
         make_ready(first + l);
     }
-    for (unsigned l = 0; l < 32; l++)
-        if (arrived >> l & 1) w.threads[first + l].wait = NOT;
+}
+
+// The lanes that stand at one __activemask() are the active ones, once no lane of their warp can run.
+static void release_active(unsigned first, unsigned ended_now) {
+    Worker& w = *worker;
+    unsigned last = min(first + 32, block.count);
+    for (unsigned t = first; t < last; t++)
+        if (t != ended_now && !has_ended(t) && (!w.threads[t].fiber || w.threads[t].wait == NOT)) return;
+    for (unsigned t = first; t < last; t++) {
+        if (w.threads[t].wait != AT_ACTIVEMASK) continue;
+        unsigned mask = 0;
+        for (unsigned u = t; u < last; u++)
+            if (w.threads[u].wait == AT_ACTIVEMASK && w.threads[u].line == w.threads[t].line) mask |= 1u << (u - first);
+        for (unsigned u = t; u < last; u++) {
+            if (!(mask >> (u - first) & 1)) continue;
+            w.threads[u].result = mask;
+            w.active_waiting--;
+            make_ready(u);
+        }
+        w.warp_epoch[first / 32]++;
+    }
 }
 
 uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source, const char* file, int line) {
@@ -307,29 +327,11 @@ uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source, co
     t.mask = mask;
     t.value = value;
     t.source = source;
-    if (op != WARP_ACTIVE) try_complete(first, mask, MAX_THREADS);
+    if (op == WARP_ACTIVE) worker->active_waiting++;
+    else try_complete(first, mask, MAX_THREADS);
+    if (worker->active_waiting) release_active(first, MAX_THREADS);
     dispatch();
     return t.result;
-}
-
-// When nothing else can run, the lanes that stand at one __activemask() are the active ones.
-static bool release_activemask() {
-    Worker& w = *worker;
-    bool any = false;
-    for (unsigned t = 0; t < block.count; t++) {
-        if (w.threads[t].wait != AT_ACTIVEMASK) continue;
-        unsigned first = first_of_warp(t), mask = 0;
-        for (unsigned l = t - first; l < 32 && first + l < block.count; l++)
-            if (w.threads[first + l].wait == AT_ACTIVEMASK && w.threads[first + l].line == w.threads[t].line) mask |= 1u << l;
-        for (unsigned l = 0; l < 32; l++) {
-            if (!(mask >> l & 1)) continue;
-            w.threads[first + l].result = mask;
-            w.threads[first + l].wait = NOT;
-            make_ready(first + l);
-        }
-        any = true;
-    }
-    return any;
 }
 
 void thread_ended() {
@@ -339,6 +341,7 @@ void thread_ended() {
         Thread& t = w.threads[first + l];
         if (t.wait == AT_WARP_OP && t.mask >> (me - first) & 1) try_complete(first, t.mask, me);
     }
+    if (w.active_waiting) release_active(first, me);
     if (settings().early_exit && w.arrived && w.arrived + block.next - block.parked == block.count) release_barrier();
 }
 
@@ -514,7 +517,7 @@ static void clear_after_fault() {
         }
         w.threads[t] = {};
     }
-    w.ready_count = w.arrived = w.votes = 0;
+    w.ready_count = w.arrived = w.votes = w.active_waiting = 0;
     block.parked = 0;
 }
 
@@ -529,8 +532,7 @@ static cudaError_t run_block(const Launch& l, uint64_t number) {
     w.arena_used = 0;
     block.dynamic_shared = (char*)w.arena;
     if (l.shared || with_asan()) block.dynamic_shared = (char*)shared_allocate("extern", l.shared, 1024);
-    do dispatch();  // comes back when nothing can run
-    while (!w.fault && block.parked && release_activemask());
+    dispatch();  // comes back when nothing can run
     if (w.fault) {
         report_signal();
     } else if (block.parked) {

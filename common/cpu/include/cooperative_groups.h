@@ -42,6 +42,7 @@ template <unsigned N, class Parent = void> class thread_block_tile {
 
 public:
     operator thread_group() const { return thread_group(N); }
+    operator thread_block_tile<N>() const { return {}; }
     static void sync(CUDA_CPU_HERE) { __syncwarp(mask(), file, line); }
     static unsigned thread_rank() { return (unsigned)cuda_cpu::lane() % N; }
     static constexpr unsigned size() { return N; }
