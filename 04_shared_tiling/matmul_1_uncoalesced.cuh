@@ -8,7 +8,8 @@
 //     t2 ----->       i vvv         t2
 #include "matmul.cuh"
 
-namespace rung_1 {
+namespace rung_1
+{
 
 enum { TILE_M = 32, TILE_N = 32, THREADS = TILE_M * TILE_N, SHARED_BYTES = 0 };
 

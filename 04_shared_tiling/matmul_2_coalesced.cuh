@@ -7,7 +7,8 @@
 //                     012 ...       012 ...
 #include "matmul.cuh"
 
-namespace rung_2 {
+namespace rung_2
+{
 
 enum { TILE_M = 32, TILE_N = 32, THREADS = TILE_M * TILE_N, SHARED_BYTES = 0 };
 

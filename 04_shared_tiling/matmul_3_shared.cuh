@@ -7,7 +7,8 @@
 //                          [3]              and adds the product to the sums in registers
 #include "matmul.cuh"
 
-namespace rung_3 {
+namespace rung_3
+{
 
 enum { TILE_M = 32, TILE_N = 32, TILE_K = 32, THREADS = TILE_M * TILE_N };
 enum { SHARED_BYTES = (TILE_M * TILE_K + TILE_K * TILE_N) * sizeof(float) };

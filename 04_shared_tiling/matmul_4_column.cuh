@@ -7,7 +7,8 @@
 //       . . i . .                                       . . . x . .      of column tx
 #include "matmul.cuh"
 
-namespace rung_4 {
+namespace rung_4
+{
 
 enum { TILE_M = 64, TILE_N = 64, TILE_K = 8 };
 enum { ROWS = 8, THREADS = TILE_M / ROWS * TILE_N }; // results a thread; 512 threads

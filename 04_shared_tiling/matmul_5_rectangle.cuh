@@ -10,7 +10,8 @@
 // were a thread's columns side by side, the threads would meet in the same shared memory banks.
 #include "matmul.cuh"
 
-namespace rung_5 {
+namespace rung_5
+{
 
 enum { TILE_M = 128, TILE_N = 128, TILE_K = 8 };
 enum { ROWS = 8, COLS = 8 };                                   // results a thread

@@ -9,7 +9,8 @@
 //                                                                . xxxx . . xxxx    further on, tx alike
 #include "matmul.cuh"
 
-namespace rung_6 {
+namespace rung_6
+{
 
 enum { TILE_M = 128, TILE_N = 128, TILE_K = 8 };
 enum { ROWS = 8, COLS = 8 };                                   // results a thread

@@ -11,7 +11,8 @@
 #include "matmul.cuh"
 #include <cuda_pipeline.h>
 
-namespace rung_7 {
+namespace rung_7
+{
 
 enum { TILE_M = 128, TILE_N = 128, TILE_K = 8, STAGES = 2 };
 enum { ROWS = 8, COLS = 8 };                                   // results a thread

@@ -19,7 +19,8 @@
 #include "matmul.cuh"
 #include <cuda_pipeline.h>
 
-namespace rung_8 {
+namespace rung_8
+{
 
 enum { TILE_M = 128, TILE_N = 256, TILE_K = 16, STAGES = 3 };
 enum { WARP_M = 64, WARP_N = 64, WARPS_X = TILE_N / WARP_N, WARPS = TILE_M / WARP_M * WARPS_X };
@@ -66,7 +67,7 @@ static __device__ void load_tiles(struct tiles *to, int m, int n, int k, const f
 }
 
 __global__ void __launch_bounds__(THREADS, 1)
-matmul(int m, int n, int k, const float *a, const float *b, float *c)
+    matmul(int m, int n, int k, const float *a, const float *b, float *c)
 {
     extern __shared__ float4 shared[]; // float4: on a 16-byte boundary
     struct tiles *stages = (struct tiles *)shared;
@@ -109,10 +110,12 @@ matmul(int m, int n, int k, const float *a, const float *b, float *c)
             int next = (i + 1) % TILE_K;
 #pragma unroll
             for (int r = 0; r < ROWS; r += 4)
-                *(float4 *)&a_part[(i + 1) % 2][r] = *(const float4 *)&now->a[next][y + r / 4 * GROUP_M];
+                *(float4 *)&a_part[(i + 1) % 2][r] =
+                    *(const float4 *)&now->a[next][y + r / 4 * GROUP_M];
 #pragma unroll
             for (int s = 0; s < COLS; s += 4)
-                *(float4 *)&b_part[(i + 1) % 2][s] = *(const float4 *)&now->b[next][x + s / 4 * GROUP_N];
+                *(float4 *)&b_part[(i + 1) % 2][s] =
+                    *(const float4 *)&now->b[next][x + s / 4 * GROUP_N];
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -138,8 +141,8 @@ matmul(int m, int n, int k, const float *a, const float *b, float *c)
 static void launch(int m, int n, int k, const float *a, const float *b, float *c)
 {
     dim3 grid(divide_up(n, TILE_N), divide_up(m, TILE_M));
-    CUDA_CHECK(cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    SHARED_BYTES));
+    CUDA_CHECK(
+        cudaFuncSetAttribute(matmul, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     matmul<<<grid, THREADS, SHARED_BYTES>>>(m, n, k, a, b, c);
 }
 

@@ -9,7 +9,7 @@
 // Predict before you run it: warp 2 (threads 64 to 95 of 256) is late. Which positions of the result
 // are lost? And does warp 2 itself get the right values?
 //
-// usage: missing_sync [--n N] [--late WARP]   (--help)
+// usage: missing_sync [--blocks N] [--late WARP]   (--help)
 #include "../common/lesson.h"
 
 enum { BLOCK = 256, WARP = 32, WARPS = BLOCK / WARP };
@@ -84,14 +84,18 @@ static void print_positions(const char *what, const int lost[BLOCK], int wanted)
 
 int main(int argc, char **argv)
 {
-    size_t blocks = default_size(1024, 64);
+    size_t blocks = default_size(1024, 16);
     int late = 2;
     const struct option_spec options[] = {
-        OPTION_SIZE("blocks", &blocks, 1, 1 << 20, "blocks of 256 elements"),
+        OPTION_SIZE("blocks", &blocks, 0, 1 << 20, "blocks of 256 elements"),
         OPTION_INT("late", &late, 0, WARPS - 1, "the warp that is late"),
         OPTION_END,
     };
     lesson_begin(argc, argv, "04_shared_tiling/missing_sync", "a forgotten barrier", options);
+    if (blocks == 0) {
+        printf("no blocks: nothing to do\n");
+        return lesson_end();
+    }
     size_t n = blocks * BLOCK, bytes = n * sizeof(float), wrong;
     int lost[BLOCK];
     require_device_memory(n, 2 * sizeof(float), "--blocks");
@@ -121,10 +125,11 @@ int main(int argc, char **argv)
         report_number("first lost", 0);
     } else {
         int first = BLOCK - WARP * (late + 1);
-        printf("Why: warp %d writes tile[%d..%d] late. Positions %d to %d read just that, before it "
-               "is there.\nAll other positions read what punctual warps have written. Warp %d, "
-               "reading last, is right itself.\n",
-               late, late * WARP, late * WARP + WARP - 1, first, first + WARP - 1, late);
+        printf(
+            "Why: warp %d writes tile[%d..%d] late. Positions %d to %d read just that, before it "
+            "is there.\nAll other positions read what punctual warps have written. Warp %d, "
+            "reading last, is right itself.\n",
+            late, late * WARP, late * WARP + WARP - 1, first, first + WARP - 1, late);
         report_number("first lost", first);
     }
 

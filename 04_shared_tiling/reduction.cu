@@ -9,7 +9,7 @@
 #include "../common/lesson.h"
 
 enum { BLOCK = 256, WARP = 32 };
-enum { WIDE_BLOCK = 256, LOADS = 4 };          // loads: float4s a thread has under way
+enum { WIDE_BLOCK = 256, LOADS = 4 }; // loads: float4s a thread has under way
 
 // One sum a block in out[blockIdx.x]. A tree whose step doubles: the active threads are 0, 2, 4 ...,
 // then 0, 4, 8 ...: every warp stays busy with few of its lanes.
@@ -120,10 +120,8 @@ struct step {
     size_t per_block; // elements a block takes; 0: any number of blocks, one launch is enough
 };
 static const struct step steps[STEPS] = {
-    {"interleaved, divergent", interleaved, BLOCK},
-    {"sequential", sequential, BLOCK},
-    {"first add while loading", first_add, 2 * BLOCK},
-    {"warp shuffles", shuffles, 2 * BLOCK},
+    {"interleaved, divergent", interleaved, BLOCK},      {"sequential", sequential, BLOCK},
+    {"first add while loading", first_add, 2 * BLOCK},   {"warp shuffles", shuffles, 2 * BLOCK},
     {"grid stride, float4, one atomic", grid_stride, 0},
 };
 
@@ -151,7 +149,8 @@ static const float *launch_sum(const struct step *s, size_t n, const float *in, 
     }
 }
 
-static float sum_on_device(const struct step *s, size_t n, const float *in, float *work, size_t half)
+static float sum_on_device(const struct step *s, size_t n, const float *in, float *work,
+                           size_t half)
 {
     float sum = NAN;
     POISON_DEVICE(work, 2 * half * sizeof(float));
@@ -199,7 +198,7 @@ static int different_results(const struct step *s, size_t n, const float *in, fl
 
 int main(int argc, char **argv)
 {
-    size_t n = default_size(1 << 26, 1 << 18);
+    size_t n = default_size(1 << 26, 1 << 14);
     const struct option_spec options[] = {
         OPTION_SIZE("n", &n, 0, (size_t)1 << 38, "floats to add"),
         OPTION_END,
@@ -267,9 +266,10 @@ int main(int argc, char **argv)
     report_number("results with atomics", results);
     report_number("one by one relative error", fabs(one_by_one - exact) / exact);
     printf("A tree adds numbers of like size, and always in the same order. %s\n",
-           results > 1 ? "The blocks' atomics arrive in any\norder: float addition is not "
-                         "associative, so the last digits change from run to run."
-                       : "The blocks' atomics may\narrive in any order; here that changed nothing.");
+           results > 1
+               ? "The blocks' atomics arrive in any\norder: float addition is not "
+                 "associative, so the last digits change from run to run."
+               : "The blocks' atomics may\narrive in any order; here that changed nothing.");
 
     CUDA_CHECK(cudaFree(d_cub));
     CUDA_CHECK(cudaFree(d_in));

@@ -36,7 +36,7 @@ __global__ void stencil_tiled(size_t n, int radius, struct weights k, const floa
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x;
     int t = threadIdx.x, at = t + radius; // tile[at] is in[i]
     tile[at] = i < n ? in[i] : 0;
-    if (t < radius) {                                  // the first threads load both halos
+    if (t < radius) {                                       // the first threads load both halos
         tile[t] = i >= (size_t)radius ? in[i - radius] : 0; // left: one radius before the block
         tile[at + BLOCK] = i + BLOCK < n ? in[i + BLOCK] : 0;
     }
@@ -65,7 +65,7 @@ static int verify_stencil(const char *name, size_t n, int radius, const struct w
 
 int main(int argc, char **argv)
 {
-    size_t n = default_size(1 << 26, 1 << 18);
+    size_t n = default_size(1 << 26, 1 << 15);
     int only = 0;
     const struct option_spec options[] = {
         OPTION_SIZE("n", &n, 0, (size_t)1 << 38, "elements"),
@@ -91,7 +91,8 @@ int main(int argc, char **argv)
     } kernels[] = {{"without a tile", stencil_global}, {"tile and halo", stencil_tiled}};
     const unsigned grid = (unsigned)((n + BLOCK - 1) / BLOCK);
     double ratio = 0;
-    report_table("kernel", "radius", "loads", NULL); // loads: floats a thread asks global memory for
+    report_table("kernel", "radius", "loads",
+                 NULL); // loads: floats a thread asks global memory for
     for (int radius = only ? only : 1; radius <= (only ? only : MAX_RADIUS); radius *= 2) {
         struct weights weights;
         struct timing times[2];

@@ -9,9 +9,9 @@
 #include "../common/cublas.h"
 #include "../common/lesson.h"
 
-enum { TILE = 32, THREADS_Y = 8 };         // naive, tiled, padded: 32 x 8 threads, 4 elements each
-enum { BIG = 64, QUADS = BIG / 4 };        // big, wide: 64 x 64 elements, 256 threads, 16 each
-enum { BIG_THREADS = QUADS * QUADS };      // wide: one 4 x 4 square of elements a thread
+enum { TILE = 32, THREADS_Y = 8 };    // naive, tiled, padded: 32 x 8 threads, 4 elements each
+enum { BIG = 64, QUADS = BIG / 4 };   // big, wide: 64 x 64 elements, 256 threads, 16 each
+enum { BIG_THREADS = QUADS * QUADS }; // wide: one 4 x 4 square of elements a thread
 enum { MAX_SIDE = 1 << 24, CHECKED = 1 << 24 }; // CHECKED: elements of the result compared at most
 
 // The limit: reads every element once and writes it once, 16 bytes at a time.
@@ -176,8 +176,8 @@ int main(int argc, char **argv)
         OPTION_SIZE("cols", &cols, 0, MAX_SIDE, "columns of the input"),
         OPTION_END,
     };
-    lesson_begin(argc, argv, "04_shared_tiling/transpose", "a matrix turned round, at the speed of a copy",
-                 options);
+    lesson_begin(argc, argv, "04_shared_tiling/transpose",
+                 "a matrix turned round, at the speed of a copy", options);
     size_t n = rows * cols, bytes = n * sizeof(float);
     if (n == 0) {
         printf("the matrix has no elements: nothing to do\n");
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
     };
     struct timing times[STEPS];
     printf("%zu rows x %zu columns, %.1f MB read and as much written\n", rows, cols, bytes / 1e6);
-    report_table("kernel", "% copy", NULL);
+    report_table("kernel", DEVICE_IS_CPU ? NULL : "% copy", NULL);
     for (int i = 0; i < STEPS; i++) {
         if (steps[i].run == wide && !fours) {
             printf("  %-32s needs rows and cols divisible by 4\n", steps[i].name);
@@ -232,7 +232,8 @@ int main(int argc, char **argv)
         int r = (int)rows, c = (int)cols; // column-major: our rows are its columns
         POISON_DEVICE(d_out, bytes);
         MEASURE_GPU (t, common_options.reps)
-            CUBLAS_CHECK(blas.sgeam(blas.handle, 1, 0, r, c, &one, d_in, c, &zero, d_out, r, d_out, r));
+            CUBLAS_CHECK(
+                blas.sgeam(blas.handle, 1, 0, r, c, &one, d_in, c, &zero, d_out, r, d_out, r));
         report_extra(100 * times[0].median_ms / t.median_ms);
         report_bandwidth("cublasSgeam", t, 2.0 * bytes,
                          verify_rows("cublasSgeam", rows, cols, d_out, 1));
