@@ -745,6 +745,45 @@ def test_the_driver_answers_with_an_error(machine, error, code):
     assert machine.judged()[1][0] == code
 
 
+def test_second_gpu_of_another_kind(machine):
+    machine.driver("580.82.07", "13.0", ("NVIDIA H100 PCIe, 9.0", "Tesla P100-PCIE-16GB, 6.0"))
+    machine.gcc()
+    machine.on_path(machine.nvcc("13.0", "75 80 86 89 90 100 120", gcc_max=15))
+    code, found, data = machine.judged()
+    assert (code, found) == (0, ["TOOLKIT_DROPPED_ARCH"])
+    assert "P100" in data["diagnoses"][0]["what"] and data["facts"]["kernel_test"]["ok"]
+
+
+def test_login_node_with_a_driver_but_no_gpu(machine):
+    machine.module("550.54.14")
+    (machine.root / "proc/driver/nvidia/version").unlink()
+    machine.libcuda("550.54.14")
+    machine.tool("nvidia-smi", "echo 'No devices were found'\nexit 6\n")
+    machine.probe(driver_version=12040, init_error=100)
+    machine.tool("srun", "exit 0\n")
+    machine.gcc()
+    assert machine.judged()[:2] == (2, ["LOGIN_NODE"])
+
+
+def test_bytes_that_are_no_text(machine):
+    done = subprocess.run(
+        [sys.executable, str(CHECK_ENV), "--explain"],
+        input=b"\xff\xfe CUDA error 209\n",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(os.environ, LC_ALL="C", PYTHONUTF8="0"),
+    )
+    assert done.returncode == 0 and b"cudaErrorNoKernelImageForDevice" in done.stdout
+    done = subprocess.run(
+        [sys.executable, str(CHECK_ENV), "--facts", "-"],
+        input=b'{"gpu": "\\ud800", "error_text": "\xe6\x98\xbe"}',
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(os.environ, LC_ALL="C", PYTHONUTF8="0"),
+    )
+    assert done.returncode == 1 and b"Traceback" not in done.stderr
+
+
 def test_proprietary_module_on_blackwell(machine):
     machine.pci()
     machine.module("575.51.03", open_module=False)

@@ -582,13 +582,14 @@ def header_test(facts):
 
 
 def kernel_test(facts):
-    """One real kernel on the first GPU, built as machine code for it where nvcc can."""
+    """One real kernel, built as machine code for the GPUs here where nvcc can."""
     first = next((t for t in facts["toolkits"] if t["first"] and t["version"]), None)
     if not first or not facts["gpus"]:
         return None
-    number = (facts["gpus"][0].get("cc") or "").replace(".", "")
-    known = number and number in (first["archs"] or [])
-    flags = ["-gencode", "arch=compute_%s,code=sm_%s" % (number, number)] if known else []
+    numbers = {(gpu.get("cc") or "").replace(".", "") for gpu in facts["gpus"]}
+    flags = []
+    for number in sorted(numbers & set(first["archs"] or [])):
+        flags += ["-gencode", "arch=compute_%s,code=sm_%s" % (number, number)]
     return compile_and_run([first["path"]] + flags, True)
 
 

@@ -6,6 +6,7 @@ driver, libraries, GPU, toolkit, compiler, PyTorch, and last a real kernel. A ru
 does not fire. Facts that exclude each other are reported, not averaged.
 """
 
+import copy
 import re
 
 import errors
@@ -63,7 +64,7 @@ def rule_module(v):
 
 def rule_smi(v):
     """nvidia-smi is there and fails: its message says more than the numbers."""
-    if not v.smi_error or v.no_driver:
+    if not v.smi_error or v.no_driver or (v.pci_gpu == 0 and not v.gpus and not v.wsl):
         return None
     hits = [h for h in errors.recognise(v.smi_error) if not h["number"]]
     if hits:
@@ -631,12 +632,11 @@ def rule_no_gpu(v):
     ):
         return None
     first = next((t for t in v.toolkits if t.get("first")), None)
-    build = (
-        'nvcc %s builds for GPUs elsewhere: make BACKEND=cuda SMS="80 90"; ' % first.get("version")
-        if first
-        else ""
-    )
-    run = build + "make builds and runs every lesson on the CPU backend (BACKEND=cpu)"
+    run = "make BACKEND=cpu run (builds and runs every lesson on this CPU)"
+    if first:
+        run += '; make BACKEND=cuda SMS="80 90" (nvcc %s builds for GPUs elsewhere)' % first.get(
+            "version"
+        )
     keep = "Nothing needs to be installed for that."
     if v.slurm:
         job = " in this job" if v.in_job else " on this login node"
@@ -659,7 +659,7 @@ def rule_no_gpu(v):
             " This is a container (%s): if its host has a GPU, the container was started"
             " without it." % v.container
         )
-        run = run + ". With a GPU in the host: docker run --gpus all"
+        run += "; with a GPU in the host: docker run --gpus all"
     return Diagnosis(
         "NO_GPU",
         "This machine has no NVIDIA GPU that can be seen.",
@@ -668,6 +668,21 @@ def rule_no_gpu(v):
         keep,
         severity=NO_GPU,
     )
+
+
+def rule_other_gpus(v):
+    """The rules above look at the first GPU; the others may be of another kind."""
+    for gpu in v.gpus[1:]:
+        if gpu["cc"] in (None, v.cc):
+            continue
+        other = copy.copy(v)
+        other.gpu_name, other.cc, other.cc_major = gpu["name"], gpu["cc"], gpu["cc"][0]
+        for rule in (reported.dropped_gpu, reported.old_driver_for_gpu, rule_toolkit, rule_torch):
+            found = rule(other)
+            if found and found.severity == PROBLEM:
+                found.severity = WARNING
+                return found
+    return None
 
 
 ORDER = [
@@ -685,6 +700,7 @@ ORDER = [
     rule_runtime,
     rule_build,
     rule_torch,
+    rule_other_gpus,
     rule_kernel,
     rule_no_gpu,
     rule_two_toolkits,
