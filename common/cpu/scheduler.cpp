@@ -224,6 +224,19 @@ static void make_ready(unsigned t) {
     w.threads[t].wait = NOT;
 }
 
+// A warp that can go on does so before the others: they need not be as far.
+static void make_warp_ready(unsigned first, unsigned lanes) {
+    Worker& w = *worker;
+    for (unsigned i = 0; i < 32; i++) {
+        unsigned l = settings().schedule == Settings::REVERSE ? i : 31 - i;
+        if (!(lanes >> l & 1)) continue;
+        w.ready_first = (w.ready_first + MAX_THREADS - 1) % MAX_THREADS;
+        w.ready[w.ready_first] = (unsigned short)(first + l);
+        w.ready_count++;
+        w.threads[first + l].wait = NOT;
+    }
+}
+
 static bool has_ended(unsigned t) {  // started, and neither parked nor running
     unsigned rank = block.order ? worker->rank[t] : t;
     return rank < block.next && !worker->threads[t].fiber && !(t == linear_index() && worker->running != &worker->main);
@@ -283,8 +296,7 @@ static void try_complete(unsigned first, unsigned mask, unsigned ended_now) {
         }
     }
     if (op == WARP_SYNC) w.warp_epoch[first / 32]++;
-    for (unsigned i = 0; i < 32; i++) {
-        unsigned l = settings().schedule == Settings::REVERSE ? 31 - i : i;
+    for (unsigned l = 0; l < 32; l++) {
         if (!(arrived >> l & 1)) continue;
         Thread& t = w.threads[first + l];
         if (op == WARP_BALLOT) t.result = bits;
@@ -292,8 +304,8 @@ static void try_complete(unsigned first, unsigned mask, unsigned ended_now) {
             bool there = t.source >= 0 && t.source < 32 && arrived >> t.source & 1;
             t.result = there ? w.threads[first + (unsigned)t.source].value : 0xfffafffafffafffaull;
         }
-        make_ready(first + l);
     }
+    make_warp_ready(first, arrived);
 }
 
 // The lanes that stand at one __activemask() are the active ones, once no lane of their warp can run.
@@ -307,13 +319,10 @@ static void release_active(unsigned first, unsigned ended_now) {
         unsigned mask = 0;
         for (unsigned u = t; u < last; u++)
             if (w.threads[u].wait == AT_ACTIVEMASK && w.threads[u].line == w.threads[t].line) mask |= 1u << (u - first);
-        for (unsigned u = t; u < last; u++) {
-            if (!(mask >> (u - first) & 1)) continue;
-            w.threads[u].result = mask;
-            w.active_waiting--;
-            make_ready(u);
-        }
-        w.warp_epoch[first / 32]++;
+        for (unsigned u = t; u < last; u++)
+            if (mask >> (u - first) & 1) w.threads[u].result = mask;
+        w.active_waiting -= (unsigned)__builtin_popcount(mask);
+        make_warp_ready(first, mask);
     }
 }
 
