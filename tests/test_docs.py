@@ -7,7 +7,7 @@ import pytest
 
 from conftest import PROGRAMS, ROOT, make
 
-SKIPPED = {".venv", "build", ".git"}
+SKIPPED = {".venv", "build", ".git", ".pytest_cache"}
 ENGLISH = sorted(path for path in ROOT.rglob("*.md")
                  if not path.name.endswith(".zh-CN.md") and not SKIPPED & set(path.relative_to(ROOT).parts))
 PAIRED = [path for path in ENGLISH if path.name == "README.md" or
