@@ -4,7 +4,7 @@ LESSONS := $(filter-out 07_%,$(patsubst %/,%,$(sort $(dir $(wildcard [0-9][0-9]_
 .DEFAULT_GOAL := all
 include common/build.mk
 
-.PHONY: all run test clean help info
+.PHONY: all run test torch clean help info
 all: $(BINARIES) $(EXTRA_BINARIES)
 	@: $(info $(TC_WHY))
 
@@ -14,6 +14,11 @@ run: $(BINARIES) $(EXTRA_BINARIES)
 
 test:
 	@scripts/run_tests $(TESTS)
+
+# The optional lesson: PYTHON names the Python that has PyTorch.
+torch:
+	@+$(MAKE) LESSONS=07_pytorch_extension all
+	@BACKEND='$(BACKEND)' SMS='$(if $(SMS),$(TC_SMS))' PYTHON='$(PYTHON)' 07_pytorch_extension/make_torch
 
 clean:
 	rm -rf $(BUILD) $(BINARIES) $(addsuffix .part,$(BINARIES)) $(EXTRA_BINARIES) $(EXTRA_CLEAN)
@@ -30,6 +35,7 @@ help:
 #:   all           build every lesson for this machine (the default)
 #:   run           build, run every program, and count passed, failed and waived ones
 #:   test          the test suite; installs pytest into .venv when it is missing
+#:   torch         build and test the optional lesson 07; PYTHON=... names the Python with PyTorch
 #:   info          what was found on this machine and what would be built
 #:   clean         remove what was built
 #:   02_saxpy/saxpy, or in a lesson's folder: saxpy    one program
