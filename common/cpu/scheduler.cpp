@@ -270,6 +270,8 @@ int block_barrier(bool vote, const char* file, int line) {
     w.votes += vote;
     if (elsewhere) {
         report_waiting("threads of one block wait at different barriers");
+        worker->threads[linear_index()].fiber = nullptr;  // it is the running one, which kernel_fault frees
+        block.parked--;
         kernel_fault(cudaErrorLaunchFailure, nullptr);
     }
     unsigned ended = settings().early_exit ? block.next - block.parked : 0;
