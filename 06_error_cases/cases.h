@@ -283,7 +283,7 @@ static const struct error_case error_cases[] = {
      "Free after the last use, set the pointer to NULL; memcheck finds both kinds.", NULL},
     {"misaligned", "launch_failure", "launch_failure",
      "A float4 at an address that 16 does not divide?", "716 cudaErrorMisalignedAddress", 0,
-     "memcheck", 0, "CPUs read such addresses", "memory hierarchy",
+     NULL, 0, "CPUs read such addresses", "memory hierarchy",
      "A 16-byte load moves an aligned piece of a memory sector. x86 does more for it, a GPU raises "
      "an error.",
      "cudaMalloc aligns to 256 bytes; keep offsets multiples of the access, or load floats.", NULL},
@@ -362,9 +362,9 @@ static const struct error_case error_cases[] = {
     {"divergent_barrier", "wrong_result", "wrong_result",
      "__syncthreads() in a branch: does it hang?", "0 cudaSuccess or 719 cudaErrorLaunchFailure", 0,
      "synccheck", ON_CPU | TOOL_ALONE_FINDS_IT, NULL, "thread hierarchy",
-     "A barrier must be reached by all threads of the block or by none. This one ends on today's "
-     "hardware because the others have left the kernel; with one more barrier after the branch, it "
-     "could wait for ever or pair up the wrong ones.",
+     "A barrier must be reached by all threads of the block or by none. Here the halves of the block "
+     "wait at two different barriers, and today's hardware lets them pass, for it counts arrivals. "
+     "With branches within a warp the same code hung on an H200.",
      "Take the barrier out of the branch; only the work stays in it.", NULL},
     {"uninitialized", "wrong_result", "wrong_result",
      "cudaMalloc, then atomicAdd: what is added to?",
@@ -443,7 +443,7 @@ static const struct error_case error_cases[] = {
      "Let whole warps decide alike: sort or group the work by branch.",
      "smsp__thread_inst_executed_per_inst_executed.ratio"},
     {"register_spills", "slow_kernel", "slow_code",
-     "96 values in 32 registers: where are the rest?", "a multiple of the time", 1.3, NULL,
+     "96 values in 64 registers: where are the rest?", "a multiple of the time", 1.3, NULL,
      ALONE | ON_CPU, NULL, "memory hierarchy",
      "What does not fit into the registers goes to local memory, which is global memory behind the "
      "caches, each time it is used.",
@@ -462,7 +462,7 @@ static const struct error_case error_cases[] = {
      "a multiple of the time", 2, NULL, ALONE, NO_GPU_TIMES, "compilation",
      "-G switches the optimiser off: each variable lives in memory, so that cuda-gdb can show it.",
      "Time without -G; -lineinfo gives the profiler its lines and costs nothing.",
-     "smsp__inst_executed.sum"},
+     "ncu --metrics smsp__inst_executed.sum images/build_debug"},
     {"copies_in_loop", "slow_kernel", "slow_code", "20 steps with a copy there and back in each?",
      "a multiple of the time", 2, NULL, ALONE | ON_CPU, NULL, "memory hierarchy",
      "The bus to the host is tens of times slower than device memory, and each copy waits.",
@@ -471,7 +471,7 @@ static const struct error_case error_cases[] = {
      "a multiple of the time", 2, NULL, ALONE | ON_CPU, NULL, "execution model",
      "The first launch of a kernel loads its code; from PTX the driver compiles it first, which "
      "takes longer still and is cached in ~/.nv/ComputeCache.",
-     "A warm-up before the clock starts; the median of several runs.", "nsys profile --stats=true"},
+     "A warm-up before the clock starts; the median of several runs.", "nsys profile --stats=true ./slow_code first_launch_timed"},
 
 // ---- build and link
 #define LINK_CASE(name, question, expected)                                                        \

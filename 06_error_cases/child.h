@@ -1,6 +1,6 @@
-// child.h - the child processes of error_cases: started by fork and exec, each in a process group of
-// its own, with its output in files of one temporary folder, and a time limit. A failing kernel ruins
-// the process it runs in, and no other.
+// child.h - the child processes of error_cases: started by fork and exec, each in a process group
+// of its own, with its output in files of one temporary folder, and a time limit. A failing kernel
+// ruins the process it runs in, and no other.
 #ifndef ERROR_CASES_CHILD_H
 #define ERROR_CASES_CHILD_H
 

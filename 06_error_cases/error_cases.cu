@@ -2,8 +2,8 @@
 // fixed twin. Each run is a process of its own, started before this one makes any CUDA call - it
 // never makes one: a failed kernel ruins its process, and the next case must not notice.
 //
-// Predict before you run it: a kernel wrote through a null pointer. Which of the process's later CUDA
-// calls still work?   ./error_cases null_pointer
+// Predict before you run it: a kernel wrote through a null pointer. Which of the process's later
+// CUDA calls still work?   ./error_cases null_pointer
 //
 // usage: error_cases                       lists the cases
 //        error_cases CASE | --topic T | --all
@@ -181,8 +181,8 @@ static void waived_reason(const struct child *c, char *reason, size_t size)
         fclose(f);
 }
 
-// The last line on RUNNER_FD: "error|700|cudaErrorIllegalAddress|cudaDeviceSynchronize()", "symptom|
-// text" or "ratio|3.2". Goes into the JSON.
+// The last line on RUNNER_FD: "error|700|cudaErrorIllegalAddress|cudaDeviceSynchronize()",
+// "symptom|text" or "ratio|3.2". Goes into the JSON.
 static void record_result(const struct error_case *c, const struct child *broken)
 {
     char line[LINE_SIZE], text[LINE_SIZE] = "", key[64];
@@ -366,8 +366,8 @@ static void print_explanation(const struct error_case *c)
     snprintf(text, sizeof(text), "(%s) %s", c->part, c->why);
     print_wrapped("why:", text);
     print_wrapped("fix:", c->fix);
-    if (c->profile && strncmp(c->profile, "nsys", 4) == 0)
-        printf("%-*s%s ./%s %s\n", LABEL, "profile:", c->profile, c->program, c->name);
+    if (c->profile && strchr(c->profile, ' '))
+        printf("%-*s%s\n", LABEL, "profile:", c->profile);
     else if (c->profile)
         printf("%-*sncu --metrics %s ./%s %s --reps 1\n", LABEL, "profile:", c->profile, c->program,
                c->name);
@@ -393,7 +393,7 @@ static enum outcome conclude(const struct error_case *c, int shown, const char *
     return shown ? SHOWN : FAILED;
 }
 
-// 1 when the tool found the fault and was silent on the fixed twin, or is not here; prints its lines.
+// 1 when the tool found the fault and was silent on the fixed twin, or is not here.
 static int tool_agrees(const struct error_case *c, const struct case_run *r)
 {
     if (!c->tool)
@@ -475,7 +475,7 @@ static enum outcome run_case(int index)
     return is_link_case(c) ? show_link_case(c, r) : show_twins(c, r);
 }
 
-// The next cases, as long as they may run beside this one and the memory is there for their contexts.
+// Starts the next cases, as long as they may run beside this one and there is memory for them all.
 static void start_ahead(int index, int last)
 {
     if (!DEVICE_IS_CPU && run.free_mib < ENOUGH_FOR_AHEAD_MIB)

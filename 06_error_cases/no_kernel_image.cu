@@ -7,8 +7,8 @@
 //   an `a` (sm_90a)    exactly that GPU, for SASS and for PTX
 //   PTX of a toolkit newer than the driver: not at all
 //
-// Predict before you run it: a file with SASS for sm_80 and nothing else. Does it run on an RTX 4090
-// (8.9)? On an H100 (9.0)?
+// Predict before you run it: a file with SASS for sm_80 and nothing else. Does it run on an
+// RTX 4090 (8.9)? On an H100 (9.0)?
 //
 // usage: no_kernel_image [CASE] [--fixed]
 #include "twins.h"

@@ -9,7 +9,7 @@
 
 static size_t elements(void)
 {
-    return default_size((size_t)1 << 25, (size_t)1 << 14); // 128 MiB: beyond the L2 caches of today
+    return default_size((size_t)1 << 24, (size_t)1 << 14); // 2 x 64 MiB: more than an L2 cache
 }
 
 // Two arrays of elements() floats; the first holds 0, 1, ... 1023, 0, 1, ..., the second NaN.
@@ -58,8 +58,8 @@ static unsigned blocks_for(size_t n, int block)
 }
 
 // ---- uncoalesced
-// stride 1: neighbours in a warp copy neighbours in memory. stride 32: they are 32 floats apart, and
-// each of the 32 accesses of a warp moves a sector of 32 bytes for 4.
+// stride 1: neighbours in a warp copy neighbours in memory. stride 32: they are 32 floats apart,
+// and each of the 32 accesses of a warp moves a sector of 32 bytes for 4.
 __global__ void copy_strided(const float *in, float *out, size_t n, size_t stride)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -214,8 +214,8 @@ static void low_intensity_fixed(void)
 // ---- bank_conflict
 enum { TILE = 32, ROUNDS = 64 };
 
-// A column of a tile: with rows of 32 floats all its elements lie in one of the 32 banks and are read
-// one after the other; with rows of 33 each lies in a bank of its own. `width` is 32 or 33.
+// A column of a tile: with rows of 32 floats all its elements lie in one of the 32 banks and are
+// read one after the other; with rows of 33 each lies in a bank of its own. `width` is 32 or 33.
 __global__ void read_columns(const float *in, float *out, size_t n, int width)
 {
     __shared__ float tile[TILE * (TILE + 1)];

@@ -169,26 +169,26 @@ __device__ void wait_a_while(void)
 // The halves of a warp take different branches; each writes its slots and reads the other half's.
 // Since sm_70 each thread has its own program counter: the halves run one after the other, in an
 // order that nobody promises. Whichever comes first reads slots that are not written yet.
-__global__ void swap_halves(volatile int *out, int with_syncwarp)
+__global__ void swap_halves(int *out, int with_syncwarp)
 {
-    __shared__ volatile int slot[LANES];
-    int lane = threadIdx.x;
+    __shared__ int slot[LANES];
+    int lane = threadIdx.x, half = LANES / 2;
     slot[lane] = -1;
     __syncwarp();
-    if (lane < LANES / 2) {
+    if (lane < half) {
         wait_a_while();
-        slot[lane] = lane;
+        slot[lane] = 100 + lane;
         if (!with_syncwarp)
-            out[lane] = slot[lane + LANES / 2];
+            out[lane] = slot[lane + half];
     } else {
         wait_a_while();
-        slot[lane] = lane;
+        slot[lane] = 200 + lane;
         if (!with_syncwarp)
-            out[lane] = slot[lane - LANES / 2];
+            out[lane] = slot[lane - half];
     }
     __syncwarp(); // the halves meet, and see each other's writes
     if (with_syncwarp)
-        out[lane] = slot[(lane + LANES / 2) % LANES];
+        out[lane] = slot[(lane + half) % LANES];
 }
 
 static int stale_lanes(int with_syncwarp)
@@ -198,8 +198,10 @@ static int stale_lanes(int with_syncwarp)
     swap_halves<<<1, LANES>>>(d_out, with_syncwarp);
     CUDA_CHECK_LAUNCH();
     CUDA_CHECK(cudaMemcpy(h_out, d_out, sizeof(h_out), cudaMemcpyDeviceToHost));
-    for (int i = 0; i < LANES; i++)
-        stale += h_out[i] != (i + LANES / 2) % LANES;
+    for (int i = 0; i < LANES; i++) {
+        int from = (i + LANES / 2) % LANES;
+        stale += h_out[i] != (from < LANES / 2 ? 100 : 200) + from;
+    }
     CUDA_CHECK(cudaFree(d_out));
     return stale;
 }
