@@ -2,8 +2,8 @@
 // is above a threshold, else 0, and its gradient; in four types, bit for bit against the CPU.
 //
 // Predict before you run it: both forward versions move the same bytes. One gives each thread one
-// element, the other several packs of 16 bytes. How much faster is the second for float64 (8 bytes
-// an element), and how much for float16 (2 bytes)?
+// element, the other two packs of 16 bytes. How much faster is the second for float64 (8 bytes an
+// element), and how much for float16 (2 bytes)?
 //
 // usage: threshold_relu_demo [--bytes SIZE]
 #include "../common/lesson.h"
@@ -15,7 +15,7 @@ __global__ void one_element(size_t n, const T *x, T *y, Limit limit)
 {
     size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n)
-        y[i] = at_most(x[i], limit) ? (T)0 : x[i];
+        y[i] = at_most(x[i], limit) ? T() : x[i];
 }
 
 static const double threshold = 0.25; // exact in all four types
@@ -27,18 +27,21 @@ struct arrays {
     char *x, *grad, *want, *got; // host
 };
 
-// The number that 16 bits stand for, taken apart field by field: not by the kernel's order of keys.
-static double float16_value(unsigned bits, int mantissa_bits)
+// Fills value_of, taking the bits apart field by field: the reference shares no code with the
+// kernels.
+static void list_values(int mantissa_bits)
 {
     int largest_exponent = (1 << (15 - mantissa_bits)) - 1, bias = largest_exponent / 2;
-    int exponent = (int)(bits & 0x7FFF) >> mantissa_bits;
-    int fraction = (int)bits & ((1 << mantissa_bits) - 1);
-    double magnitude = exponent
-                           ? ldexp(fraction + (1 << mantissa_bits), exponent - bias - mantissa_bits)
-                           : ldexp(fraction, 1 - bias - mantissa_bits);
-    if (exponent == largest_exponent)
-        magnitude = fraction ? NAN : INFINITY;
-    return bits & 0x8000 ? -magnitude : magnitude;
+    for (int bits = 0; bits < 65536; bits++) {
+        int exponent = (bits & 0x7FFF) >> mantissa_bits;
+        int fraction = bits & ((1 << mantissa_bits) - 1);
+        double magnitude =
+            exponent == 0 ? ldexp(fraction, 1 - bias - mantissa_bits)
+                          : ldexp(fraction + (1 << mantissa_bits), exponent - bias - mantissa_bits);
+        if (exponent == largest_exponent)
+            magnitude = fraction ? NAN : INFINITY;
+        value_of[bits] = bits & 0x8000 ? -magnitude : magnitude;
+    }
 }
 
 // What x holds: the special values among numbers in [-1, 1).
@@ -51,6 +54,12 @@ static double number_at(size_t i)
     return (double)(random_next(&state) >> 40) / 8388608.0 - 1;
 }
 
+static uint16_t bits_at(size_t i)
+{
+    return (uint16_t)(i * 40503u); // an odd factor: all 65536 patterns, then all again
+}
+
+// Element i, in the type of the first argument; and back to a number, exactly.
 static float value_at(float, size_t i)
 {
     return (float)number_at(i);
@@ -61,9 +70,14 @@ static double value_at(double, size_t i)
     return number_at(i);
 }
 
-static uint16_t value_at(uint16_t, size_t i)
+static __half value_at(__half, size_t i)
 {
-    return (uint16_t)(i * 40503u); // an odd factor: all 65536 patterns, then all again
+    return __ushort_as_half(bits_at(i));
+}
+
+static struct bfloat16 value_at(struct bfloat16, size_t i)
+{
+    return {bits_at(i)};
 }
 
 static double number(double x) // takes float too
@@ -71,9 +85,14 @@ static double number(double x) // takes float too
     return x;
 }
 
-static double number(uint16_t x)
+static double number(__half x)
 {
-    return value_of[x];
+    return value_of[__half_as_ushort(x)];
+}
+
+static double number(struct bfloat16 x)
+{
+    return value_of[x.bits];
 }
 
 // want = x <= limit ? 0 : from, compared in double; `from` is kept as it is, NaN included.
@@ -81,7 +100,7 @@ template <typename T>
 static void reference(const T *from, const T *x, T *want, size_t n, double limit)
 {
     for (size_t i = 0; i < n; i++)
-        want[i] = number(x[i]) <= limit ? (T)0 : from[i];
+        want[i] = number(x[i]) <= limit ? T() : from[i];
 }
 
 static int verify_bytes(const char *name, const struct arrays *a, size_t bytes)
@@ -121,8 +140,8 @@ static void one_type(enum threshold_relu_type type, const struct arrays *a, size
     char name[64];
     struct timing simple, packs, backward;
     for (size_t i = 0; i < n; i++) {
-        ((T *)a->x)[i] = value_at((T)0, i);
-        ((T *)a->grad)[i] = value_at((T)0, i + 7); // another number than x holds
+        ((T *)a->x)[i] = value_at(T(), i);
+        ((T *)a->grad)[i] = value_at(T(), i + 7); // another number than x holds
     }
     CUDA_CHECK(cudaMemcpy(a->d_x, a->x, bytes, cudaMemcpyHostToDevice));
     CUDA_CHECK(cudaMemcpy(a->d_grad, a->grad, bytes, cudaMemcpyHostToDevice));
@@ -156,8 +175,8 @@ static void one_type(enum threshold_relu_type type, const struct arrays *a, size
     snprintf(name, sizeof(name), "speedup_%s", type_name[type]);
     report_number(name, simple.median_ms / packs.median_ms);
     if (!DEVICE_IS_CPU)
-        printf("    %zu bytes a thread before, 64 now: %.2f times as fast\n", sizeof(T),
-               simple.median_ms / packs.median_ms);
+        printf("    %zu bytes a thread before, %zu now: %.2f times as fast\n", sizeof(T),
+               WIDE_PACKS * PACK_BYTES, simple.median_ms / packs.median_ms);
 }
 
 int main(int argc, char **argv)
@@ -182,14 +201,10 @@ int main(int argc, char **argv)
     report_table("bytes read and written", NULL);
     one_type<float>(THRESHOLD_RELU_FLOAT32, &a, bytes, (float)threshold);
     one_type<double>(THRESHOLD_RELU_FLOAT64, &a, bytes, threshold);
-    const int mantissa_bits[] = {HALF_MANTISSA, BFLOAT16_MANTISSA};
-    for (int f = 0; f < 2; f++) {
-        struct key_range range;
-        key_range_to(threshold, mantissa_bits[f], &range);
-        for (unsigned b = 0; b < 65536; b++)
-            value_of[b] = float16_value(b, mantissa_bits[f]);
-        one_type<uint16_t>(f ? THRESHOLD_RELU_BFLOAT16 : THRESHOLD_RELU_FLOAT16, &a, bytes, range);
-    }
+    list_values(10);
+    one_type<__half>(THRESHOLD_RELU_FLOAT16, &a, bytes, (float)threshold);
+    list_values(7);
+    one_type<struct bfloat16>(THRESHOLD_RELU_BFLOAT16, &a, bytes, (float)threshold);
 
     for (int i = 0; i < 3; i++)
         CUDA_CHECK(cudaFree(*d_arrays[i]));

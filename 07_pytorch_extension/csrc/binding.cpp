@@ -15,7 +15,9 @@
 #include <torch/library.h>
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
+#include <string>
 
 #ifdef WITH_CUDA // set by setup.py and load.py when there is an nvcc to compile the kernels
 #include "threshold_relu.h"
@@ -41,18 +43,24 @@ void check_input(const Tensor &t, const char *name)
                      "; it takes float32, float64, float16 and bfloat16");
 }
 
+std::string number_text(double value)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%g", value);
+    return text;
+}
+
 // A finite threshold that the type cannot hold would turn into infinity, and drop what it must not.
 void check_threshold(const Tensor &x, double threshold)
 {
-    double largest = std::numeric_limits<double>::infinity();
+    double rounded = 0, largest = 0;
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "threshold", [&] {
+        rounded = static_cast<double>(static_cast<scalar_t>(threshold));
         largest = static_cast<double>(std::numeric_limits<scalar_t>::max());
-        if (std::isfinite(static_cast<double>(static_cast<scalar_t>(threshold))))
-            largest = std::numeric_limits<double>::infinity(); // it fits
     });
-    TORCH_CHECK_VALUE(!std::isfinite(threshold) || std::isinf(largest),
-                      "threshold_relu: threshold ", threshold, " does not fit ", x.scalar_type(),
-                      ", the dtype of x, whose largest value is ", largest);
+    TORCH_CHECK_VALUE(std::isinf(threshold) || !std::isinf(rounded), "threshold_relu: threshold ",
+                      number_text(threshold), " does not fit ", x.scalar_type(),
+                      ", the dtype of x, whose largest value is ", number_text(largest));
 }
 
 void check_forward(const Tensor &x, double threshold)
@@ -140,7 +148,7 @@ enum threshold_relu_type library_type(const Tensor &t)
 }
 
 // The guard makes the device of x the current one until the function returns: the caller may have
-// another. The stream is the caller's current one, so the result is ordered with his other work,
+// another. The stream is the caller's current one: the result is ordered with the caller's other work,
 // and PyTorch's allocator knows on which stream the memory is in use.
 Tensor forward_cuda(const Tensor &x, double threshold)
 {
