@@ -298,6 +298,48 @@ def test_one_file_of_several_lacks_the_gpu(tmp_path):
     assert as_json(tmp_path / "mixed", "--gpu", "8.0")[0] == 0
 
 
+def many(kind, *units):
+    made = [made_of(text)["units"][0] for text in units]
+    return {"type": kind, "units": made, "needed": [], "cpu_backend": False}
+
+
+def test_a_library_may_hold_parts_for_some_gpus_only():
+    units = ["sass90 sass80"] * 5 + ["sass100"]
+    found = verdict.judge(many("shared library", *units), (9, 0))
+    assert found["result"] == "runs" and "1 of its 6 parts" in found["reason"]
+    assert verdict.judge(many("executable", *units), (9, 0))["error"] == 209
+    assert (
+        verdict.judge(many("shared library", *["sass80"] * 2, *["sass90"] * 2), (9, 0))["error"]
+        == 209
+    )
+
+
+def test_magic_number_by_chance(tmp_path):
+    """A program that holds the number itself, such as nvcc's fatbinary, has no GPU code."""
+    source = tmp_path / "main.c"
+    source.write_text(
+        "unsigned n[] = {0xBA55ED50, 0x00100001, 0xFFFF, 0, 0xBA55ED50, 0x00100001, 16, 0};\n"
+        "int main(void) { return n[0] == 1; }\n"
+    )
+    subprocess.run(["gcc", str(source), "-o", str(tmp_path / "main")], check=True)
+    code, out, err = inspect(tmp_path / "main")
+    assert code == 1 and "holds no GPU code" in err
+
+
+@needs_nvcc
+def test_code_in_plain_data(tmp_path):
+    """Some libraries keep their fat binaries as data and load them themselves."""
+    shutil.copy(str(DATA / "lz4.fatbin"), str(tmp_path / "code.bin"))
+    source = tmp_path / "main.c"
+    source.write_text(
+        '__asm__(".section .rodata\\n.balign 8\\n.incbin \\"%s\\"\\n.text");\n'
+        "int main(void) { return 0; }\n" % (tmp_path / "code.bin")
+    )
+    subprocess.run(["gcc", str(source), "-o", str(tmp_path / "main")], check=True)
+    code, data = as_json(tmp_path / "main", "--gpu", "8.6")
+    assert code == 0 and images(data) == [("ptx", "86"), ("sass", "80"), ("sass", "86")]
+
+
 # --- verdicts: (images, GPU, driver's CUDA or None, environment) -> result, error, driver
 
 RULES = [

@@ -294,27 +294,35 @@ def read_image(data, at, end):
     return image, at + header + size
 
 
-def read_fatbins(data, start, end):
-    """All fat binaries between two offsets: a list of lists of images, one list a translation
-    unit."""
+def read_fatbins(data, start, end, searching=False):
+    """All fat binaries between two offsets: a list of lists of images, one a translation unit.
+
+    searching: the range is any data, where the magic number may stand by chance.
+    """
     units, at, magic = [], start, struct.pack("<I", FATBIN_MAGIC)
     while True:
         at = data.find(magic, at, end)
         if at < 0 or at + 16 > end:
             return units
         version, header, size = struct.unpack_from("<HHQ", data, at + 4)
-        if version != 1 or header < 16 or at + header + size > end:
-            if units or header < 16 or version != 1:
-                at += 4  # the magic number by chance, inside of other data
-                continue
+        inner, stop = at + header, at + header + size
+        if version != 1 or header < 16 or (stop > end and searching):
+            at += 4
+            continue
+        if stop > end:
             raise ValueError("the fat binary is cut off")
-        images, inner = [], at + header
-        while inner < at + header + size:
-            image, inner = read_image(data, inner, at + header + size)
-            images.append(image)
+        images = []
+        try:
+            while inner < stop:
+                image, inner = read_image(data, inner, stop)
+                images.append(image)
+        except ValueError:
+            if not searching:
+                raise
+            images, stop = [], at + 4
         if images:
             units.append(images)
-        at = at + header + size
+        at = stop
 
 
 def archive_members(data):
@@ -342,10 +350,10 @@ def read_elf(data, base, end):
                     raise ValueError("the file is cut off: its section %s ends beyond it" % name)
                 for images in read_fatbins(data, sec["offset"], sec["offset"] + sec["size"]):
                     units.append({"relocatable": name == "__nv_relfatbin", "images": images})
-    if not secs:  # section headers stripped: the magic number still finds it
-        units += [
-            {"relocatable": False, "images": images} for images in read_fatbins(data, base, end)
-        ]
+    if not any(image["kernels"] != [] for unit in units for image in unit["images"]):
+        # No section headers, or the code lies in plain data (libcufft): the magic number finds it.
+        found = read_fatbins(data, base, end, searching=True)
+        units = [{"relocatable": False, "images": images} for images in found]
     return units
 
 

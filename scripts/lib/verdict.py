@@ -72,6 +72,11 @@ def judge(binary, cc, driver_cuda=None, env=None):
     }
     if not parts:
         return verdict
+    lacking = [part for part in parts if part["result"] == "fails"]
+    library = binary["type"] in ("shared library", "archive")
+    if library and 0 < len(lacking) <= len(parts) / 3:
+        # Big libraries hold kernels for some GPUs only, and choose by the GPU they meet.
+        parts = [part for part in parts if part["result"] != "fails"]
     order = {"runs": 0, "jit": 1, "fails": 2}
     worst = max(parts, key=lambda part: order[part["result"]])
     verdict.update(worst)
@@ -80,6 +85,11 @@ def judge(binary, cc, driver_cuda=None, env=None):
     same = [part for part in parts if part["result"] == worst["result"]]
     if len(same) < len(parts):
         verdict["reason"] = "%d of its %d parts: %s" % (len(same), len(parts), worst["reason"])
+    if lacking and worst["result"] != "fails":
+        verdict["reason"] += "; %d of its %d parts have nothing for this GPU (209 if used)" % (
+            len(lacking),
+            len(lacking) + len(parts),
+        )
     return verdict
 
 
