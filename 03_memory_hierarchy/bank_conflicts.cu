@@ -101,8 +101,10 @@ int main(int argc, char **argv)
     lesson_begin(argc, argv, "03_memory_hierarchy/bank_conflicts",
                  "lanes that meet in a bank of shared memory wait for each other", options);
 
-    int threads_sm = device_attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
-    int per_sm = threads_sm > block ? threads_sm / block : 1; // enough warps to keep the banks busy
+    // As many blocks as an SM holds: enough warps to keep the banks busy.
+    int per_sm = device_attribute(cudaDevAttrMaxThreadsPerMultiProcessor) / block;
+    int slots = device_attribute(cudaDevAttrMaxBlocksPerMultiprocessor);
+    per_sm = per_sm < 1 ? 1 : per_sm > slots ? slots : per_sm;
     unsigned grid = (unsigned)(device_facts.sm_count * per_sm);
     size_t count = (size_t)grid * block;
     unsigned *d_sums, *h_sums = (unsigned *)host_malloc(count * sizeof(unsigned));
