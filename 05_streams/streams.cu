@@ -153,20 +153,26 @@ static int verify_result(const struct job *job, const char *what)
     return verify_end(&v);
 }
 
-// Checked, timed, checked again. The host's clock tells how long the host waited for its result;
-// that is what streams are to shorten.
-static void run(const struct job *job, struct version *v, int reps)
+// The host's clock tells how long the host waited for its result; that is what streams shorten.
+static void measure(const struct job *job, struct version *v, int reps)
 {
-    poison(job);
-    pipeline(job, v, NULL);
-    CUDA_CHECK_SYNC();
-    v->ok = verify_result(job, v->name);
     poison(job);
     MEASURE_HOST (v->time, reps) {
         pipeline(job, v, NULL);
         CUDA_CHECK_SYNC();
     }
-    v->ok &= verify_result(job, v->name);
+    v->ok = verify_result(job, v->name);
+}
+
+// Right before it is timed, and again after.
+static void run(const struct job *job, struct version *v, int reps)
+{
+    poison(job);
+    pipeline(job, v, NULL);
+    CUDA_CHECK_SYNC();
+    int right = verify_result(job, v->name);
+    measure(job, v, reps);
+    v->ok &= right;
 }
 
 // No version can beat its busiest part. The two copies are timed together, because the pipeline
@@ -262,7 +268,7 @@ static void sweep(const struct job *job, double limit_ms, double one_stream_ms, 
     for (size_t i = 0; i < sizeof(all_streams) / sizeof(int); i++)
         for (size_t j = 0; j < sizeof(all_chunks) / sizeof(int); j++) {
             struct version v = version(all_streams[i], all_chunks[j]);
-            run(job, &v, reps);
+            measure(job, &v, reps);
             report_version(job, &v, limit_ms, one_stream_ms);
             if (v.time.median_ms < best.time.median_ms)
                 best = v;
