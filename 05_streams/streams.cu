@@ -284,7 +284,7 @@ int main(int argc, char **argv)
     memset(&job, 0, sizeof(job));
     job.n = default_size(128 << 20, 256 << 10);
     job.work = DEVICE_IS_CPU ? 8 : 1024;
-    int streams = 4, chunks = 64, want_sweep = 0, reps;
+    int streams = 4, chunks = DEVICE_IS_CPU ? 8 : 64, want_sweep = 0, reps;
     const char *trace_path = NULL;
     const struct option_spec options[] = {
         OPTION_SIZE("n", &job.n, 1, MAX_PINNED_ELEMENTS, "elements"),
