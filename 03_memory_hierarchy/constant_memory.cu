@@ -51,7 +51,7 @@ __global__ void same_global(size_t n, const float *x, float *y, const float *c)
     y[thread_index()] = v;
 }
 
-// An argument lies in constant memory too: the driver puts it there at each launch (up to 4 KiB).
+// An argument lies in constant memory too: the driver puts it there at each launch (4 KiB at least).
 __global__ void same_argument(size_t n, const float *x, float *y, const struct coefficients a)
 {
     if (thread_index() >= n)
