@@ -139,8 +139,8 @@ static const struct error_case error_cases[] = {
      "scope frees nothing.",
      "Allocate once before the loop and reuse; or free in the same function that allocated.", NULL},
     {"fragmentation", "out_of_memory", "out_of_memory",
-     "Half of the memory is free: does 2 MiB fit?", "2 cudaErrorMemoryAllocation", 0, NULL, 0,
-     "its memory has no blocks that could be in the way", "memory hierarchy",
+     "Half of the memory is free: does 2 MiB fit?", "2 cudaErrorMemoryAllocation", 0, NULL, ON_CPU,
+     NULL, "memory hierarchy",
      "An allocation needs contiguous addresses, and a block in use cannot be moved: pointers to it "
      "are out there. Free pieces of 1 MiB between blocks in use do not make 2 MiB.",
      "Put what lives long together and first; take one large buffer and divide it yourself; in "
@@ -192,8 +192,7 @@ static const struct error_case error_cases[] = {
      "Look who is there (nvidia-smi), ask for what is free now, and end what you forgot.", NULL},
     {"device_malloc", "out_of_memory", "device_heap",
      "malloc in a kernel, 64 MiB: the card has GiB. What comes back?",
-     "NULL from malloc, and no CUDA error", 0, NULL, 0, "its malloc is the host's",
-     "memory hierarchy",
+     "NULL from malloc, and no CUDA error", 0, NULL, ON_CPU, NULL, "memory hierarchy",
      "malloc in kernels takes from a heap that the runtime sets aside at start, 8 MiB unless told "
      "otherwise. It knows no error codes: NULL is all.",
      "cudaDeviceSetLimit(cudaLimitMallocHeapSize, bytes) before the first kernel, and check the "
@@ -201,7 +200,7 @@ static const struct error_case error_cases[] = {
      NULL},
     {"printf_overflow", "out_of_memory", "device_heap",
      "A kernel prints 64,000 lines. How many arrive?",
-     "fewer lines than were printed, and no error", 0, NULL, 0, "its printf is the host's",
+     "fewer lines than were printed, and no error", 0, NULL, 0, "its printf keeps every line",
      "memory hierarchy",
      "printf in kernels writes into a ring buffer in device memory, which the host empties at "
      "synchronisations. When it is full, the oldest lines are overwritten.",
@@ -210,7 +209,7 @@ static const struct error_case error_cases[] = {
      NULL},
     {"printf_without_sync", "out_of_memory", "device_heap",
      "The kernel prints, and nothing appears?", "no line at all, and no error", 0, NULL,
-     STARTS_CUDA_ITSELF, "its printf is the host's", "execution model",
+     STARTS_CUDA_ITSELF | ON_CPU, NULL, "execution model",
      "A launch returns before the kernel has run, and its output waits in a buffer on the device. "
      "A "
      "process that ends first takes the buffer with it.",
@@ -282,8 +281,8 @@ static const struct error_case error_cases[] = {
      "with others in the same page, and the write succeeds - into whatever is there by then.",
      "Free after the last use, set the pointer to NULL; memcheck finds both kinds.", NULL},
     {"misaligned", "launch_failure", "launch_failure",
-     "A float4 at an address that 16 does not divide?", "716 cudaErrorMisalignedAddress", 0,
-     NULL, 0, "CPUs read such addresses", "memory hierarchy",
+     "A float4 at an address that 16 does not divide?", "716 cudaErrorMisalignedAddress", 0, NULL,
+     0, "CPUs read such addresses", "memory hierarchy",
      "A 16-byte load moves an aligned piece of a memory sector. x86 does more for it, a GPU raises "
      "an error.",
      "cudaMalloc aligns to 256 bytes; keep offsets multiples of the access, or load floats.", NULL},
@@ -328,8 +327,8 @@ static const struct error_case error_cases[] = {
      "Only a new process helps: put risky work in a child, started before CUDA is.", NULL},
     {"fork_after_cuda", "launch_failure", "sticky_error",
      "fork() after one harmless CUDA call: what works in the child?",
-     "3 cudaErrorInitializationError", 0, NULL, STARTS_CUDA_ITSELF,
-     "its memory is copied by fork like any other", "execution model",
+     "3 cudaErrorInitializationError", 0, NULL, STARTS_CUDA_ITSELF | ON_CPU, NULL,
+     "execution model",
      "The driver's state of the parent cannot be copied. Even cudaGetDeviceCount() starts it "
      "(PyTorch: `Cannot re-initialize CUDA in forked subprocess`).",
      "Fork first, or start children with exec; in Python "
@@ -362,7 +361,8 @@ static const struct error_case error_cases[] = {
     {"divergent_barrier", "wrong_result", "wrong_result",
      "__syncthreads() in a branch: does it hang?", "0 cudaSuccess or 719 cudaErrorLaunchFailure", 0,
      "synccheck", ON_CPU | TOOL_ALONE_FINDS_IT, NULL, "thread hierarchy",
-     "A barrier must be reached by all threads of the block or by none. Here the halves of the block "
+     "A barrier must be reached by all threads of the block or by none. Here the halves of the "
+     "block "
      "wait at two different barriers, and today's hardware lets them pass, for it counts arrivals. "
      "With branches within a warp the same code hung on an H200.",
      "Take the barrier out of the branch; only the work stays in it.", NULL},
@@ -471,7 +471,8 @@ static const struct error_case error_cases[] = {
      "a multiple of the time", 2, NULL, ALONE | ON_CPU, NULL, "execution model",
      "The first launch of a kernel loads its code; from PTX the driver compiles it first, which "
      "takes longer still and is cached in ~/.nv/ComputeCache.",
-     "A warm-up before the clock starts; the median of several runs.", "nsys profile --stats=true ./slow_code first_launch_timed"},
+     "A warm-up before the clock starts; the median of several runs.",
+     "nsys profile --stats=true ./slow_code first_launch_timed"},
 
 // ---- build and link
 #define LINK_CASE(name, question, expected)                                                        \

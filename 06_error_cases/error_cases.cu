@@ -102,6 +102,22 @@ static void print_wrapped(const char *label, const char *text)
     printf("\n");
 }
 
+// Prints a line of somebody else, broken at spaces where it is too long for a screen.
+static void print_line(const char *indent, const char *line)
+{
+    enum { SCREEN = 120 };
+    int length = (int)strcspn(line, "\n");
+    while (length > SCREEN) {
+        int cut = SCREEN;
+        while (cut > SCREEN / 2 && line[cut] != ' ')
+            cut--;
+        printf("%s%.*s\n", indent, cut, line);
+        line += cut;
+        length -= cut;
+    }
+    printf("%s%.*s\n", indent, length, line);
+}
+
 static void print_list(void)
 {
     const char *topic = "";
@@ -124,13 +140,13 @@ static void print_output(const struct child *c, const char *indent)
     while (f && fgets(line, sizeof(line), f)) {
         int frame = line[0] == '\n' || strncmp(line, "ok: ", 4) == 0; // of lesson_end()
         if ((inside && !frame) || strncmp(line, "waived: ", 8) == 0)
-            printf("%s%s", indent, line);
+            print_line(indent, line);
         inside |= strncmp(line, TWIN_MARK, strlen(TWIN_MARK)) == 0;
     }
     if (f && !inside) { // it did not come that far: everything may matter
         rewind(f);
         while (fgets(line, sizeof(line), f))
-            printf("%s%s", indent, line);
+            print_line(indent, line);
     }
     if (f)
         fclose(f);
@@ -150,7 +166,7 @@ static void print_driver_log(const struct child *c)
         snprintf(last, sizeof(last), "%s", text);
         if (printed++ == 0)
             printf("the driver's own log (CUDA_LOG_FILE):\n");
-        printf("  | %s", text);
+        print_line("  | ", text);
     }
     if (f)
         fclose(f);
@@ -239,11 +255,11 @@ static int print_sanitizer(const struct child *c)
             continue;
         if (summary && errors < 0 && sscanf(summary, "SUMMARY: %d", &number) == 1) {
             errors = number;
-            printf("  | %s", line);
+            print_line("  | ", line);
         } else if (line[9] == '\n' || (line[9] == ' ' && line[10] == '\n')) {
             first_report = 0;
         } else if (first_report && !summary && printed++ < TOOL_LINES) {
-            printf("  | %s", line);
+            print_line("  | ", line);
         }
     }
     if (f)
@@ -264,7 +280,7 @@ static int print_cpu_check(const struct child *c)
             if (strstr(line, matter[i])) {
                 errors += i == 0 || i == sizeof(matter) / sizeof(matter[0]) - 1;
                 if (printed++ < CHECK_LINES)
-                    printf("  | %s", line);
+                    print_line("  | ", line);
                 break;
             }
     if (f)
@@ -369,8 +385,8 @@ static void print_explanation(const struct error_case *c)
     if (c->profile && strchr(c->profile, ' '))
         printf("%-*s%s\n", LABEL, "profile:", c->profile);
     else if (c->profile)
-        printf("%-*sncu --metrics %s ./%s %s --reps 1\n", LABEL, "profile:", c->profile, c->program,
-               c->name);
+        printf("%-*sncu --metrics %s \\\n%*s./%s %s --reps 1\n", LABEL, "profile:", c->profile,
+               LABEL + 4, "", c->program, c->name);
 }
 
 static enum outcome waive(const struct error_case *c, const char *reason)
@@ -418,7 +434,7 @@ static int tool_agrees(const struct error_case *c, const struct case_run *r)
     int left = print(&r->tool_fixed);
     print_how_it_ended(&r->tool_fixed);
     if (DEVICE_IS_CPU && child_code(&r->tool_fixed) == EXIT_OK && left == 0)
-        printf("  | nothing found\n");
+        printf("  |   nothing found\n");
     return found > 0 && left == 0;
 }
 
@@ -443,7 +459,7 @@ static enum outcome show_twins(const struct error_case *c, const struct case_run
     print_output(&r->fixed, "  | ");
     print_how_it_ended(&r->fixed);
     if (child_code(&r->fixed) == EXIT_OK)
-        printf("  | passes\n");
+        printf("  |   passes\n");
     if (child_code(&r->broken) != EXIT_OK)
         return conclude(c, 0, "the broken twin did not fail as expected");
     if (child_code(&r->fixed) != EXIT_OK)

@@ -35,7 +35,7 @@ static struct {
 } twin_state;
 
 #define STEP(call) twin_step((call), #call)
-#define RESULT(call) twin_result(twin_step((call), #call), #call)
+#define RESULT(call) twin_result((call), #call)
 #define SYMPTOM(holds, ...) twin_symptom((holds) != 0, __VA_ARGS__)
 #define RATIO(slow, fast) twin_ratio((slow).median_ms / (fast).median_ms)
 #define twin_waive(...) lesson_waive(__VA_ARGS__)
@@ -62,9 +62,10 @@ static inline cudaError_t twin_step(cudaError_t error, const char *call)
 static inline void twin_result(cudaError_t error, const char *call)
 {
     twin_state.results++;
+    twin_step(error, call);
     int accepted = case_accepts(twin_state.c, (int)error);
-    printf("  %s: %d %s, \"%s\", from %s\n", accepted ? "as expected" : "NOT as expected",
-           (int)error, cudaGetErrorName(error), cudaGetErrorString(error), call);
+    printf("  %s: %d %s, \"%s\"\n", accepted ? "as expected" : "NOT as expected", (int)error,
+           cudaGetErrorName(error), cudaGetErrorString(error));
     twin_tell_runner("error|%d|%s|%s\n", (int)error, cudaGetErrorName(error), call);
     check_that(accepted, "%s: expected %s, got %d %s", twin_state.c->name, twin_state.c->expected,
                (int)error, cudaGetErrorName(error));
@@ -174,10 +175,9 @@ static inline int twin_main(int argc, char **argv, const char *id, const char *a
         device_select(common_options.device);
         device_print();
     }
-    if (fixed)
-        printf(TWIN_MARK "%s, fixed\n", name);
-    else
-        printf(TWIN_MARK "%s, broken on purpose; expected: %s\n", name, twin_state.c->expected);
+    if (!fixed)
+        printf("expected: %s\n", twin_state.c->expected);
+    printf(TWIN_MARK "%s, %s\n", name, fixed ? "fixed" : "broken on purpose");
     if (fixed)
         t->fixed();
     else

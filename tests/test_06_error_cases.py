@@ -39,7 +39,7 @@ ON_CPU = {
     "block_too_large", "empty_grid", "shared_opt_in", "unchecked_launch", "wrong_copy", "null_pointer",
     "host_pointer", "freed_pointer", "device_assert", "trap", "sticky", "bounds_check", "index_overflow",
     "missing_syncthreads", "divergent_barrier", "uninitialized", "float_compare", "nan_check",
-    "missing_syncwarp",
+    "missing_syncwarp", "fragmentation", "device_malloc", "printf_without_sync", "fork_after_cuda",
 }
 
 
