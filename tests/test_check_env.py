@@ -636,6 +636,20 @@ def test_wsl_with_driver(machine):
     assert (code, found) == (0, []) and data["facts"]["system"]["wsl"]
 
 
+def test_linux_driver_inside_wsl(machine):
+    machine.file("/proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2\n")
+    machine.file("/dev/dxg")
+    machine.libcuda("535.183.01")
+    machine.file("/usr/lib/wsl/lib/libcuda.so.1")
+    line = "libcuda.so.1 (libc6,x86-64) => %s/libcuda.so.1"
+    folders = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/wsl/lib")
+    machine.tool("ldconfig", "".join("echo '\t%s'\n" % (line % folder) for folder in folders))
+    machine.gcc()
+    code, found, data = machine.judged()
+    assert code == 1 and found[0] == "WSL_LINUX_DRIVER"
+    assert "/usr/lib/x86_64-linux-gnu/libcuda.so.1" in data["diagnoses"][0]["what"]
+
+
 def test_stub_on_the_loader_path(machine, tmp_path):
     sound(machine)
     stubs = tmp_path / "cuda/lib64/stubs"

@@ -99,7 +99,7 @@ GENERIC = {
 ABOUT_CUDA = re.compile(r"cud|gpu|nvidia|kernel|launch|torch|cuinit|culaunch|cumem", re.IGNORECASE)
 NUMBER_IN_LOG = re.compile(
     r"(?:cuda[\w ]{0,24}?(?:error|failure|failed with error|code)"
-    r"|\berr(?:or)?(?: code| number)?|\bcode|cudaError(?:_t)?|CUresult|returned|status)"
+    r"|\berr(?:or)?(?: code| number)?|\bcode|cudaError(?:_t)?|CUresult|returned|status|context)"
     r"\s*(?:[:=#(]|is|was)?\s*\(?(\d{1,3})\b(?![.\d])"
     r"|\((\d{1,3}) vs\. 0\)",  # the check macro of Caffe and others
     re.IGNORECASE)

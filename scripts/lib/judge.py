@@ -81,6 +81,22 @@ def rule_smi(v):
     )
 
 
+def rule_wsl(v):
+    """A Linux driver inside WSL hides the one that comes from Windows."""
+    linux_driver = re.search(r"nvidia-driver-\d|apt\S* .{0,20}nvidia|linux driver", v.hints, re.I)
+    if v.wsl and (v.loaded_kind == "driver" and v.library_version or v.report and linux_driver):
+        return Diagnosis(
+            "WSL_LINUX_DRIVER",
+            "A Linux NVIDIA driver is installed inside WSL%s."
+            % (" (%s)" % v.loaded_libcuda if v.loaded_libcuda else ""),
+            "In WSL the driver comes from Windows, in /usr/lib/wsl/lib; the Linux one hides it.",
+            "sudo apt purge 'libnvidia-*' 'nvidia-driver-*'; in Windows: wsl --shutdown",
+            "The Windows driver, the toolkit and the program.",
+            sure=not v.report,
+        )
+    return None
+
+
 def rule_compat(v):
     """4. A compat library in place of the driver's own."""
     if v.no_driver:
@@ -688,6 +704,7 @@ def rule_other_gpus(v):
 ORDER = [
     rule_driver,
     rule_stub,
+    rule_wsl,
     rule_module,
     rule_smi,
     rule_compat,
@@ -725,6 +742,8 @@ def judge(facts):
             and not (d.code == "FACTS_CONTRADICT" and any(f.what == d.what for f in found))
         ):
             found.append(d)
+    if v.text and not any(d.severity == PROBLEM for d in found):
+        found += [from_table(hit) for hit in errors.recognise(v.text)[:1] if not found]
     unknown_text = v.text and not errors.recognise(v.text)
     if unknown_text and not any(d.severity == PROBLEM for d in found):
         found.append(

@@ -123,6 +123,8 @@ def judge_text(v):
         extra = [
             h for h in errors.recognise(v.flags_text or "") if h["code"] == "UINT32_INDEX_OVERFLOW"
         ]
+        if re.search(r"\bint\s+\w+\s*=\s*blockIdx", v.flags_text or "") and not hits:
+            extra = errors.recognise("UINT32_INDEX_OVERFLOW")
         if extra:
             return from_table(extra[0])
     for hit in hits:
@@ -749,6 +751,11 @@ def insufficient_driver(v, hit):
 def missing_driver(v, stated=True):
     """No libcuda, or no kernel module: where is this, and who has to act?"""
     keep = "The program and the toolkit."
+    known = (
+        "The driver (%s) is somewhere" % v.driver_text
+        if v.driver_text
+        else ("Nothing is known of the driver")
+    )
     if v.wsl:
         return Diagnosis(
             "WSL_WITHOUT_DRIVER",
@@ -766,8 +773,8 @@ def missing_driver(v, stated=True):
                 "This is a container, and it was started without GPU access."
                 if v.container
                 else (
-                    "Nothing is known of the driver, and this message mostly means that there is"
-                    " none. If this is a container, it was started without GPU access; if not, no"
+                    known + ", and this message mostly means that there is none where the program"
+                    " runs. If this is a container, it was started without GPU access; if not, no"
                     " driver is installed."
                 )
             )
@@ -835,6 +842,8 @@ def no_device(v, hit):
         return dropped
     if v.visible_devices is not None:
         return hidden_gpu(v)
+    if re.search(r"\bMIG\b", v.hints):
+        return from_table(errors.recognise("MIG")[0])
     d = from_table(hit)
     d.sure, d.missing = False, "CUDA_VISIBLE_DEVICES, and whether nvidia-smi -L lists the GPU"
     return d
@@ -890,7 +899,9 @@ def smi_fails(v, hit):
     found = dropped_gpu(v) or old_driver_for_gpu(v)
     if found:
         return found
-    if re.search(r"Key was rejected|secure boot", v.hints, re.IGNORECASE):
+    if re.search(
+        r"Key was rejected|secure ?boot\W{0,3}(is |state |: )?(on|enabled)", v.hints, re.IGNORECASE
+    ):
         return from_table(next(h for h in errors.recognise("Key was rejected by service")))
     if hit["code"] == "CHECK_OPEN_MODULES":
         d = from_table(hit)
@@ -906,7 +917,7 @@ def smi_fails(v, hit):
         else:
             d.sure, d.missing = False, "the NVRM lines of dmesg"
         return d
-    if v.container:
+    if v.container or v.nouveau:
         return missing_driver(v, stated=True)
     d = from_table(hit)
     d.sure, d.missing = False, (
@@ -1072,5 +1083,6 @@ TEXT_RULES = {
     "UVM_BROKEN_AFTER_SUSPEND": unknown_error,
     "MIG": mig_text,
     "HOST_SEGFAULT": segfault,
+    "TORCH_SEES_NO_GPU": lambda v, hit: None,  # the other facts tell why
     "NO_LIBCUDA": no_libcuda,
 }

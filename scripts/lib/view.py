@@ -65,7 +65,7 @@ class View:
         self.no_driver = None  # True: known to be absent
         self.module_version = self.library_version = self.module_license = self.module_loaded = None
         self.compat = self.stub = None  # path of such a libcuda, if it is what gets loaded
-        self.loaded_libcuda = self.smi_error = None
+        self.loaded_libcuda = self.loaded_kind = self.smi_error = None
         self.gpus = []  # dicts: name, cc, mig, mig_devices, compute_mode
         self.gpu_name = self.cc = self.cc_major = None
         self.cc_from_name = False
@@ -399,6 +399,7 @@ def view_of_record(facts):
     settle_driver(v)
     loaded = as_dict(driver.get("loaded_libcuda"))
     v.loaded_libcuda = text_of(loaded.get("path"))
+    v.loaded_kind = loaded.get("kind")
     v.stub = v.loaded_libcuda if loaded.get("kind") == "stub" else None
     v.compat = v.loaded_libcuda if loaded.get("kind") == "compat" else None
     v.init_error = driver.get("init_error") if isinstance(driver.get("init_error"), int) else None
@@ -484,9 +485,16 @@ def given(v):
         ("glibc", v.glibc and dotted(v.glibc)),
         ("GPU", v.gpu_name),
         ("compute capability", dotted(v.cc) + from_name if v.cc else major),
-        ("PyTorch", v.torch and "%s, CUDA %s, %s architectures listed" % (
-            torch["version"] or "version unknown", dotted(torch["cuda"]),
-            len(torch["arch_list"]) if torch["arch_list"] else "no")),
+        (
+            "PyTorch",
+            v.torch
+            and "%s, CUDA %s, %s architectures listed"
+            % (
+                torch["version"] or "version unknown",
+                dotted(torch["cuda"]),
+                len(torch["arch_list"]) if torch["arch_list"] else "no",
+            ),
+        ),
         ("build flags", v.flags_text),
         ("error", v.text),
     ]
