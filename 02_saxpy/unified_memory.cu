@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     }
     if (DEVICE_IS_CPU)
         printf("On the CPU backend all five are the same memory: only the copies differ.\n");
-    else if (bus_limit_gbs() > 0)
+    else if (bus_limit_gbs() > 0 && n >= 1 << 17) // a megabyte: below it, latency decides
         printf(
             "x and y are %.0f MB: the bus alone needs %.3f ms to bring them (%.1f GB/s each way)\n",
             8e-6 * (double)n, 8e-6 * (double)n / bus_limit_gbs(), bus_limit_gbs());
