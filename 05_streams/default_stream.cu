@@ -106,6 +106,7 @@ int main(int argc, char **argv)
     struct timing times[EXAMPLES], one;
 
     // The first launch loads the kernel, and loading can make all streams wait: not now.
+    reset(d_x);
     MEASURE_HOST (one, common_options.reps) {
         count_up<<<1, THREADS, 0, plain[0]>>>((int)steps, 1.0f, d_x[0]);
         CUDA_CHECK_LAUNCH();

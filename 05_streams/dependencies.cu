@@ -123,8 +123,8 @@ int main(int argc, char **argv)
     if (right_without == THREADS)
         printf(
             "\nwithout waits the result happened to be right: nothing overlapped. So it is on the "
-            "CPU backend, with\nCUDA_LAUNCH_BLOCKING=1 and in debuggers; the mistake is there "
-            "all the same.\n");
+            "CPU backend, with\nCUDA_LAUNCH_BLOCKING=1 or CUDA_DEVICE_MAX_CONNECTIONS=1, and in "
+            "debuggers; the mistake is there all the same.\n");
     else
         printf("\nwithout waits D was done after %.3f ms, but it read what B and C had not written "
                "yet.\n",

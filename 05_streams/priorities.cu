@@ -95,7 +95,8 @@ int main(int argc, char **argv)
     CUDA_CHECK_LAUNCH();
     CUDA_CHECK_SYNC();
 
-    printf("\nb: %d blocks of %d threads fill the GPU; u: one warp, launched right after\n",
+    printf("\nb: %d blocks of %d threads fill the GPU; u: one warp, launched right after and drawn "
+           "from then on\n",
            e.blocks, THREADS);
     double equal = run(&e, low, low, "u has the same priority as b");
     double urgent = run(&e, low, high, "u has the highest priority");

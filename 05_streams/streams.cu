@@ -227,12 +227,14 @@ static void report_version(const struct job *job, const struct version *v, doubl
                 DEVICE_IS_CPU ? 0 : bytes / (limit_ms * 1e6), v->ok);
 }
 
-// The versions as pictures, all at one scale, with events around every operation.
+// The versions as pictures, with events around every operation. Many chunks would be too fine to
+// see: then the time in which this many of them pass is drawn.
+enum { CHUNKS_DRAWN = 16 };
+
 static void draw(const struct job *job, const struct version *v, int count,
                  struct output_file *trace)
 {
     struct timeline pictures[3];
-    double longest_ms = 0;
     for (int k = 0; k < count; k++) {
         poison(job);
         for (int warm_up = 0; warm_up < 2; warm_up++) // the bus slept while the host checked
@@ -241,11 +243,11 @@ static void draw(const struct job *job, const struct version *v, int count,
         pipeline(job, &v[k], &pictures[k]);
         timeline_finish(&pictures[k]);
         verify_result(job, v[k].name);
-        longest_ms = fmax(longest_ms, pictures[k].total_ms);
     }
     printf("\ni copy in, k kernel, o copy out, . nothing in this stream\n");
     for (int k = 0; k < count; k++) {
-        timeline_print(&pictures[k], longest_ms);
+        timeline_print(&pictures[k],
+                       pictures[k].total_ms * fmin(1, (double)CHUNKS_DRAWN / v[k].chunks));
         if (!DEVICE_IS_CPU)
             printf("  without the events that drew this picture: %.3f ms\n", v[k].time.median_ms);
     }

@@ -167,15 +167,18 @@ static inline int timeline_column(double ms, double ms_per_column)
     return column < 0 ? 0 : column > TIMELINE_COLUMNS ? TIMELINE_COLUMNS : column;
 }
 
-// Draws the lines, TIMELINE_COLUMNS characters for full_ms: give two timelines the same full_ms
-// to compare them by eye.
-static inline void timeline_print(const struct timeline *t, double full_ms)
+// Draws the lines, TIMELINE_COLUMNS characters for shown_ms: give two timelines the same shown_ms to
+// compare them by eye. What comes after shown_ms is left out.
+static inline void timeline_print(const struct timeline *t, double shown_ms)
 {
-    double ms_per_column = full_ms > 0 ? full_ms / TIMELINE_COLUMNS : 1;
-    printf("%s: %.3f ms, one character is %.4f ms\n", t->title, t->total_ms, ms_per_column);
+    double ms_per_column = shown_ms > 0 ? shown_ms / TIMELINE_COLUMNS : 1;
+    int end = timeline_column(t->total_ms, ms_per_column);
+    printf("%s: ", t->title);
+    if (shown_ms < t->total_ms)
+        printf("the first %.3f of ", shown_ms);
+    printf("%.3f ms, one character is %.4f ms\n", t->total_ms, ms_per_column);
     for (int row = 0; row < t->rows; row++) {
         char line[TIMELINE_COLUMNS + 1];
-        int end = timeline_column(t->total_ms, ms_per_column);
         memset(line, '.', sizeof(line));
         line[end > 0 ? end : 1] = '\0';
         // Spans of less than half a character would vanish: they get one, after all others.
@@ -184,7 +187,7 @@ static inline void timeline_print(const struct timeline *t, double full_ms)
                 const struct timeline_span *span = &t->spans[i];
                 int first = timeline_column(span->begin_ms, ms_per_column);
                 int last = timeline_column(span->end_ms, ms_per_column);
-                if (span->row != row || (pass == 1) != (first == last))
+                if (span->row != row || span->begin_ms > shown_ms || (pass == 1) != (first == last))
                     continue;
                 if (first == last) {
                     first = (int)(0.5 * (span->begin_ms + span->end_ms) / ms_per_column);

@@ -42,7 +42,7 @@ def read_pictures(text):
     """{title: (total ms, ms a character, {row: line})}"""
     pictures, title = {}, None
     for line in text.splitlines():
-        head = re.match(r"(.*): ([\d.]+) ms, one character is ([\d.]+) ms$", line)
+        head = re.match(r"(.*): (?:the first [\d.]+ of )?([\d.]+) ms, one character is ([\d.]+) ms$", line)
         row = re.match(r"  stream (\d+) \|(.+)\|$", line)
         if head:
             title = head.group(1)
@@ -64,8 +64,8 @@ def disagreement(picture, process):
         return f"rows {sorted(lines)} and {sorted(process)}"
     for row, line in lines.items():
         spans = [(begin / 1e3 / ms, end / 1e3 / ms, letter) for begin, end, letter in process[row]]
-        for begin, end, letter in spans:
-            if end - begin > 2.5 and letter not in line[int(begin):int(end) + 1]:
+        for begin, end, letter in spans:  # of a long run only the beginning is drawn
+            if end < len(line) and end - begin > 2.5 and letter not in line[int(begin):int(end) + 1]:
                 return row, begin, f"no {letter}"
         for column, shown in enumerate(line):
             # the width of a character is printed with few digits: the error grows along the line
