@@ -205,6 +205,17 @@ def test_recorded_files(name, archs):
         assert kernels["_Z7reversePf"]["name"] == "reverse(float*)"
 
 
+@pytest.mark.parametrize("name, arch", [("cuda118_sm80", "80"), ("cuda124_sm90a", "90a")])
+def test_cubins_of_older_toolkits(name, arch):
+    """Registers and shared memory as ptxas -v of CUDA 11.8 and 12.4 printed them."""
+    code, data = as_json(DATA / (name + ".cubin"), "--gpu", "%s.%s" % (arch[0], arch[1]))
+    kernels = {k["symbol"]: k for k in data["entries"][0]["kernels"]}
+    assert code == 0 and data["entries"][0]["arch"] == arch
+    add, reverse = kernels["_Z3addiPKfPf"], kernels["_Z7reversePf"]
+    assert (add["registers"], add["shared_bytes"], add["local_bytes"]) == (10, 0, 0)
+    assert (reverse["registers"], reverse["shared_bytes"], reverse["local_bytes"]) == (10, 1024, 0)
+
+
 @needs_nvcc
 def test_program_object_library_archive_cubin_ptx(tmp_path):
     main = tmp_path / "main.cu"

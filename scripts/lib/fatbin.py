@@ -21,6 +21,7 @@ FLAG_ZSTD = 0x8000
 FLAG_ARCH_SPECIFIC = 0x100000  # sm_90a
 FLAG_FAMILY_SPECIFIC = 0x200000  # sm_100f
 EM_CUDA = 190
+EF_ACCELERATORS = 0x800
 MAX_UNPACKED = 256 << 20  # refuse to unpack more: a damaged header can ask for any size
 
 # Attributes in a cubin's .nv.info: (symbol index, value) pairs.
@@ -216,10 +217,11 @@ def nv_info(cubin, sec):
 
 
 def cubin_arch(cubin):
-    """'90a' of a cubin: its ELF flags, and the suffix from ptxas's own command line kept in a
-    note."""
+    """'90a' of a cubin, from its ELF flags; newer ones keep the suffix only in ptxas's own note."""
     flags = struct.unpack_from("<I", cubin, 0x30)[0]
-    number = flags >> 8 & 0xFF if cubin[8] >= 8 else flags & 0xFF
+    if cubin[8] < 8:  # the ABI of CUDA 12 and older
+        return "%d%s" % (flags & 0xFF, "a" if flags & EF_ACCELERATORS else "") if flags else None
+    number = flags >> 8 & 0xFF
     note = re.search(rb"-arch sm_%d([af])\b" % number, bytes(cubin))
     return "%d%s" % (number, note.group(1).decode() if note else "") if number else None
 
