@@ -982,7 +982,25 @@ def out_of_memory(v, hit):
             sure=bool(v.wsl or v.windows),
             missing="" if v.wsl or v.windows else "whether this is Windows or WSL",
         )
-    return from_table(hit)
+    d = from_table(hit)
+    asked = memory_mib(r"Tried to allocate ([\d.]+) ([KMG]iB)", v.text)
+    unused = memory_mib(r"([\d.]+) ([KMG]iB) is reserved by PyTorch but unallocated", v.text)
+    if unused is None:  # the wording of older versions
+        taken = memory_mib(r"([\d.]+) ([KMG]iB) already allocated", v.text)
+        reserved = memory_mib(r"([\d.]+) ([KMG]iB) reserved in total", v.text)
+        unused = None if taken is None or reserved is None else reserved - taken
+    if asked is not None and unused is not None:
+        d.why = "Asked for: %.0f MiB; PyTorch holds %.0f MiB unused." % (asked, unused)
+        if unused >= asked:
+            d = from_table(errors.recognise("OOM_FRAGMENTATION")[0], why_first=d.why)
+    return d
+
+
+def memory_mib(pattern, text):
+    """The amount of memory that a pattern finds in a text, in MiB."""
+    match = re.search(pattern, text, re.IGNORECASE)
+    units = {"kib": 1 / 1024.0, "mib": 1.0, "gib": 1024.0}
+    return float(match.group(1)) * units[match.group(2).lower()] if match else None
 
 
 def busy(v, hit):
