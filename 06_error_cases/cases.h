@@ -454,8 +454,9 @@ static const struct error_case error_cases[] = {
     {"double_literals", "slow_kernel", "slow_code",
      "x * 0.999 + 0.5 with a float x: in which type?", "a multiple of the time", 1.3, NULL,
      ALONE | ON_CPU, NULL, "execution model",
-     "0.999 is a double, so the product and the sum are, and x is converted there and back. A "
-     "data-centre GPU has half as many fp64 units as fp32, a GeForce one for 64.",
+     "0.999 is a double, so the product and the sum are, and x is converted there and back. An "
+     "A100 "
+     "or H200 has one fp64 unit for 2 of fp32, a GeForce one for 32 or 64.",
      "0.999f and 0.5f. nvcc -Xptxas -warn-double-usage finds them.",
      "smsp__sass_thread_inst_executed_op_fp64_pred_on.sum"},
     {"debug_build", "slow_kernel", "slow_code", "-G is for the debugger. What does it cost?",
@@ -470,7 +471,7 @@ static const struct error_case error_cases[] = {
     {"first_launch_timed", "slow_kernel", "slow_code", "The first launch against the later ones?",
      "a multiple of the time", 2, NULL, ALONE | ON_CPU, NULL, "execution model",
      "The first launch of a kernel loads its code; from PTX the driver compiles it first, which "
-     "takes longer still and is cached in ~/.nv/ComputeCache.",
+     "takes longer still and is cached in ~/.nv/ComputeCache (jit_disabled --fixed prints it).",
      "A warm-up before the clock starts; the median of several runs.",
      "nsys profile --stats=true ./slow_code first_launch_timed"},
 

@@ -99,6 +99,11 @@ static void child_become(const struct child *c, char *const argv[], pid_t parent
     setenv("TMPDIR", children.folder, 1);          // what the tools leave is removed with it,
     setenv("CUDA_CACHE_PATH", children.folder, 1); // and what the driver compiles
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);   // the cases end in the middle, and that is fine
+    static const char *const change_the_cases[] = {"CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING",
+                                                   "CUDA_FORCE_PTX_JIT", "CUDA_DISABLE_PTX_JIT",
+                                                   "CUDA_CACHE_DISABLE"};
+    for (int i = 0; i < 5; i++)
+        unsetenv(change_the_cases[i]); // whatever the user's shell has set
     execv(argv[0], argv);
     _exit(CHILD_NOT_STARTED);
 }

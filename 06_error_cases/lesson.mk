@@ -1,5 +1,8 @@
 # What lesson 06 builds besides its programs: files for one GPU architecture each, whatever SMS says,
 # so that there is always one that is wrong for the card at hand. Needs nvcc, and no GPU.
+EXTRA_CLEAN += $(OUT)06_error_cases/checked \
+	$(filter-out %.cu,$(wildcard $(OUT)06_error_cases/images/*))
+
 ifeq ($(TC_BACKEND),cuda)
 IMAGES := $(OUT)06_error_cases/images
 # Without the Tegra chips: machine code is not promised to be compatible between them and the others.

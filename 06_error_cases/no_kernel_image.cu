@@ -98,7 +98,8 @@ static int run_image(const char *name, const char *environment, int show, double
 {
     char command[4400], line[256];
     int launch = -1, number;
-    snprintf(command, sizeof(command), "%s '%s/%s' 2>&1", environment, images_folder(), name);
+    snprintf(command, sizeof(command), "%s '%s/%s' %d 2>&1", environment, images_folder(), name,
+             common_options.device);
     FILE *output = popen(command, "r");
     if (show)
         printf("  %s%simages/%s\n", environment, environment[0] ? " " : "", name);
@@ -402,15 +403,16 @@ static void image_matrix_fixed(void)
 static void framework_look(int judge)
 {
     char line[512] = "";
-    FILE *python = popen("python3 -c 'import torch; print(\" \".join(torch.cuda.get_arch_list()))' "
-                         "2>/dev/null",
+    FILE *python = popen("timeout 20 python3 -c 'import torch; "
+                         "print(\" \".join(torch.cuda.get_arch_list()))' 2>/dev/null",
                          "r");
     int found = python && fgets(line, sizeof(line), python) != NULL;
     if (python)
         pclose(python);
     if (!found)
-        twin_waive("PyTorch is not installed for python3; with it: python3 -c 'import torch; "
-                   "print(torch.cuda.get_arch_list())'");
+        twin_waive(
+            "python3 has no PyTorch, or one that takes too long to load; where it is: python3 "
+            "-c 'import torch; print(torch.cuda.get_arch_list())'");
     printf("  torch.cuda.get_arch_list(): %s", line);
     int usable = 0, unusable = 0;
     for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {

@@ -205,9 +205,10 @@ static double run_build(const char *name)
     char self[4000], command[4200];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[length > 0 ? length : 0] = '\0';
-    snprintf(command, sizeof(command), "%s/images/%s", dirname(self), name);
+    int length_of_path = snprintf(command, sizeof(command), "%s/images/%s", dirname(self), name);
     if (access(command, X_OK) != 0)
         twin_waive("%s is not built: make BACKEND=cuda", command);
+    snprintf(command + length_of_path, 16, " %d", common_options.device);
     double ms = -1;
     FILE *program = popen(command, "r");
     if (!program || fscanf(program, "%lf", &ms) != 1)

@@ -13,10 +13,12 @@ __global__ void polynomial(float *out)
     out[i] = sum;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     float *d_out, last = 0, best = 0;
     cudaEvent_t start, stop;
+    if (argc > 1) // the device
+        CUDA_CHECK(cudaSetDevice(atoi(argv[1])));
     CUDA_CHECK(cudaMalloc(&d_out, N * sizeof(float)));
     CUDA_CHECK(cudaEventCreate(&start));
     CUDA_CHECK(cudaEventCreate(&stop));

@@ -1,10 +1,11 @@
 // image_probe: the smallest program whose kernel may or may not have code for this GPU. It is
-// compiled many times, for one architecture each (see lesson.mk), and prints what each call returns:
-// the first word is the call, then number, name and text of the error.
+// compiled many times, for one architecture each (see lesson.mk), and prints what each call
+// returns: the call, then number, name and text of the error.
 //
-// usage: images/sass_90, images/ptx_75, ...
+// usage: images/sass_90 [DEVICE], images/ptx_75 [DEVICE], ...
 #include <cuda_runtime.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 __global__ void answer(int *out)
@@ -18,10 +19,12 @@ static cudaError_t say(const char *call, cudaError_t error)
     return error;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     int *d_out = NULL, h_out = 0;
     struct timespec start, end;
+    if (argc > 1)
+        cudaSetDevice(atoi(argv[1]));
     say("cudaMalloc", cudaMalloc(&d_out, sizeof(int)));
     say("cudaMemset", cudaMemset(d_out, 0, sizeof(int)));
     clock_gettime(CLOCK_MONOTONIC, &start);
