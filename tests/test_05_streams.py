@@ -79,7 +79,8 @@ def disagreement(picture, process):
 
 def run_with_trace(lesson, tmp_path, *arguments):
     trace = tmp_path / "trace.json"
-    result = lesson.run("05_streams/streams", "--reps", "1", "--trace", trace, *arguments)
+    n = "16M" if lesson.backend == "cuda" else "256k"  # what the GPU takes at once must fill a picture
+    result = lesson.run("05_streams/streams", "--reps", "1", "--n", n, "--trace", trace, *arguments)
     assert result.code == 0, result
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
     return read_trace(trace), read_pictures(result.out)
@@ -137,7 +138,7 @@ def test_a_trace_that_cannot_be_written_is_one_line(lesson, tmp_path):
     result = lesson.run("05_streams/streams", "--trace", missing)
     assert result.code == 1 and str(missing) in result.err and len(result.err.splitlines()) == 1
     if os.path.exists("/dev/full"):
-        result = lesson.run("05_streams/streams", "--trace", "/dev/full")
+        result = lesson.run("05_streams/streams", "--n", "1k", "--trace", "/dev/full")
         assert result.code == 1 and "could not be written" in result.err
         assert stat.S_ISCHR(os.stat("/dev/full").st_mode), "a device was replaced by a file"
 
@@ -179,24 +180,17 @@ def test_sweep_names_its_own_best(lesson):
         (best["name"], best["milliseconds"]["median"])
 
 
-def test_streams_overlap_on_a_gpu(lesson):
+def test_streams_overlap_on_a_gpu(lesson, tmp_path):
     if lesson.backend != "cuda":
         pytest.skip("nothing overlaps on the CPU backend")
-    result = lesson.run("05_streams/streams")
-    if "a copy in, a kernel and a copy out can overlap" not in result.out:
-        pytest.skip("this GPU has fewer than two copy engines")
-    values = lesson.json("05_streams/streams")["values"]
-    assert values["speed_up"] > 1.3 and 0.97 < values["times_limit"] < 1.3, values
-
-
-def test_the_events_of_the_picture_change_little(lesson):
-    if lesson.backend != "cuda":
-        pytest.skip("times on the CPU backend are too uneven")
-    result = lesson.run("05_streams/streams")
+    result = lesson.run("05_streams/streams", "--json", tmp_path / "streams.json")
+    values = json.loads((tmp_path / "streams.json").read_text())["values"]
     with_events = [picture[0] for picture in read_pictures(result.out).values()]
     without = [float(ms) for ms in re.findall(r"that drew this picture: ([\d.]+) ms", result.out)]
     assert len(with_events) == len(without) == 3
-    assert all(0.9 < a / b < 1.2 for a, b in zip(with_events, without)), result
+    assert all(0.9 < a / b < 1.25 for a, b in zip(with_events, without)), "the events changed the run"
+    if "a copy in, a kernel and a copy out can overlap" in result.out:
+        assert values["speed_up"] > 1.3 and 0.97 < values["times_limit"] < 1.3, values
 
 
 # ---- the other programs
@@ -219,7 +213,7 @@ def test_timing_trap(lesson):
 
 
 def test_async_copy_only_leaves_the_host_free_when_pinned(lesson):
-    data = lesson.json("05_streams/async_copy")
+    data = lesson.json("05_streams/async_copy", "--n", "8M" if lesson.backend == "cuda" else "64k")
     rows = {(row["table"], row["name"]): row for row in data["measurements"]}
     assert len(rows) == 9
     if lesson.backend == "cuda":
