@@ -45,7 +45,7 @@ class Links(html.parser.HTMLParser):
             value = attributes.get(name)
             if value and not value.startswith(("#", "data:")):
                 self.fetched.append(value)
-        if tag not in ("meta", "link", "br", "line", "rect", "circle", "polyline") and tag != "script":
+        if tag not in ("meta", "link", "script"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attributes):
