@@ -163,26 +163,27 @@ static void missing_syncthreads_fixed(void)
 __global__ void barrier_in_branch(int *out)
 {
     __shared__ int slot[BLOCK];
-    if (threadIdx.x < BLOCK / 2) {
-        slot[threadIdx.x] = threadIdx.x;
+    int half = BLOCK / 2, i = threadIdx.x;
+    slot[i] = i;
+    if (i < half) {
         __syncthreads();
-        out[threadIdx.x] = slot[(threadIdx.x + 1) % BLOCK];
+        out[i] = slot[i + half];
     } else {
         wait_a_while();
-        slot[threadIdx.x] = threadIdx.x;
         __syncthreads();
-        out[threadIdx.x] = slot[(threadIdx.x + 1) % BLOCK];
+        out[i] = -slot[i - half];
     }
 }
 
 __global__ void barrier_for_all(int *out)
 {
     __shared__ int slot[BLOCK];
-    if (threadIdx.x >= BLOCK / 2)
+    int half = BLOCK / 2, i = threadIdx.x;
+    slot[i] = i;
+    if (i >= half)
         wait_a_while();
-    slot[threadIdx.x] = threadIdx.x;
     __syncthreads(); // outside of the branch: one barrier, and every thread of the block arrives
-    out[threadIdx.x] = slot[(threadIdx.x + 1) % BLOCK];
+    out[i] = i < half ? slot[i + half] : -slot[i - half];
 }
 
 static void divergent_barrier_broken(void)
@@ -203,7 +204,7 @@ static void divergent_barrier_fixed(void)
     CUDA_CHECK_LAUNCH();
     CUDA_CHECK(cudaMemcpy(h_out, d_out, sizeof(h_out), cudaMemcpyDeviceToHost));
     for (int i = 0; i < BLOCK; i++)
-        wrong += h_out[i] != (i + 1) % BLOCK;
+        wrong += h_out[i] != (i < BLOCK / 2 ? i + BLOCK / 2 : BLOCK / 2 - i);
     check_that(wrong == 0, "%d values are wrong", wrong);
     CUDA_CHECK(cudaFree(d_out));
 }
