@@ -809,6 +809,13 @@ def test_proprietary_module_on_blackwell(machine):
     assert machine.judged()[1][0] == "CHECK_OPEN_MODULES"
 
 
+def test_driver_newer_than_the_tables(machine):
+    machine.driver("655.10.01", "14.7")
+    machine.gcc()
+    machine.on_path(machine.nvcc())
+    assert machine.judged()[:2] == (0, [])
+
+
 def test_driver_dropped_pascal(machine):
     machine.driver("590.44.01", "13.1", gpus=("NVIDIA GeForce GTX 1050, 6.1",))
     machine.gcc()

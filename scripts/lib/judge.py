@@ -135,13 +135,7 @@ def rule_compat(v):
                 if higher
                 else "That is allowed on data-centre GPUs."
             ),
-            "",
-            "",
-            severity=(
-                WARNING
-                if allowed
-                else PROBLEM if v.report and higher and allowed is False else WARNING
-            ),
+            severity=WARNING,
             sure=False,
         )
     return None
@@ -171,10 +165,8 @@ def rule_devices(v):
     if zero and (v.pci_gpu or v.gpus):
         if v.module_license and re.search("nvidia", v.module_license, re.IGNORECASE):
             d = from_table(next(h for h in errors.recognise("No devices were found")))
-            d.why, d.sure = (
-                "The loaded module is the proprietary one (licence %s)." % v.module_license,
-                False,
-            )
+            d.why = "The loaded module is the proprietary one (licence %s)." % v.module_license
+            d.sure = False
             return d
         d = from_table(errors.recognise("100")[0])
         d.sure = False

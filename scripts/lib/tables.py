@@ -18,6 +18,8 @@ DRIVER_CUDA = [
     (570, (12, 8)), (575, (12, 9)), (580, (13, 0)), (590, (13, 1)), (595, (13, 2)),
 ]
 
+NEWER_BRANCH = 600  # from here on the table knows nothing; nvidia-smi does
+
 # The oldest branch that starts a program of each CUDA major (minor-version compatibility; SASS
 # only).
 MAJOR_MIN_BRANCH = {10: 410, 11: 450, 12: 525, 13: 580}
@@ -151,10 +153,10 @@ def driver_branch(text):
 
 
 def branch_cuda(branch):
-    """The CUDA version a driver branch offers by itself, or None for one older than the table."""
+    """The CUDA version a driver branch offers by itself; None for one outside of the table."""
     best = None
     for first, cuda in DRIVER_CUDA:
-        if branch is not None and branch >= first:
+        if branch is not None and first <= branch < NEWER_BRANCH:
             best = cuda
     return best
 

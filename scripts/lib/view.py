@@ -69,13 +69,11 @@ class View:
         self.gpus = []  # dicts: name, cc, mig, mig_devices, compute_mode
         self.gpu_name = self.cc = self.cc_major = None
         self.cc_from_name = False
-        self.pci_gpu = self.device_nodes = self.init_error = self.device_count = None
+        self.pci_gpu = self.init_error = self.device_count = None
         self.visible_devices = None
         self.toolkits = []  # dicts: path, version, archs, gcc_max, first
         self.toolkit = None  # version of the nvcc in question
-        self.toolkit_claimed = False
-        self.toolkit_text = None
-        self.gcc = self.gcc_text = None
+        self.gcc = None
         self.gcc_max = None
         self.glibc = None
         self.torch = None  # dict: version, cuda, arch_list, cpu
@@ -210,14 +208,12 @@ def settle_driver(v):
 
 
 def read_toolkit(v, text):
-    v.toolkit_text = text
     if not text:
         return
     if re.search(r"\bcu\d{3}\b|wheel", text) or re.search(r"compat", text):
         return  # the version of a wheel or of a compat library is not an nvcc
     exact = re.search(r"V(\d+\.\d+)\.\d+", text)
     v.toolkit = tables.version(exact.group(1) if exact else text)
-    v.toolkit_claimed = not exact
     if v.toolkit and not 5 <= v.toolkit[0] <= 30:
         v.toolkit = None
     if v.toolkit:
@@ -233,7 +229,6 @@ def read_toolkit(v, text):
 
 
 def read_gcc(v, text):
-    v.gcc_text = text
     match = re.match(
         r"^(?:g\+\+|gcc|gnu)?[\s-]*(\d{1,2})(?:\.\d+)*\b(?!\.)", text or "", re.IGNORECASE
     )
@@ -406,7 +401,6 @@ def view_of_record(facts):
     v.device_count = (
         driver.get("device_count") if isinstance(driver.get("device_count"), int) else None
     )
-    v.device_nodes = driver.get("device_nodes")
     v.smi_error = text_of(as_dict(driver.get("smi")).get("error"))
     if driver.get("present") is False:
         v.no_driver = True
@@ -440,7 +434,6 @@ def view_of_record(facts):
         if compiler.get("first"):
             match = re.match(r"\d+", str(compiler.get("version") or ""))
             v.gcc = int(match.group()) if match and compiler.get("kind", "gcc") == "gcc" else None
-            v.gcc_text = text_of(compiler.get("version"))
     v.header_test, v.kernel_test = (
         as_dict(facts.get("header_test")) or None,
         as_dict(facts.get("kernel_test")) or None,
