@@ -10,9 +10,9 @@
 #define CUDART_VERSION 13000
 
 enum cudaError {
-#define X(number, name, text) name = number,
+#define CUDA_CPU_ERROR(number, name, text) name = number,
 #include "errors.inc"
-#undef X
+#undef CUDA_CPU_ERROR
 };
 typedef enum cudaError cudaError_t;
 

@@ -11,7 +11,7 @@
 
 namespace cuda_cpu {
 int block_barrier(bool vote, const char* file, int line);  // returns how many threads voted true
-enum WarpOp { WARP_SYNC, WARP_SHUFFLE, WARP_BALLOT, WARP_ACTIVE };
+enum WarpOp { warp_sync, warp_shuffle, warp_ballot, warp_active };
 uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source, const char* file, int line);
 [[noreturn]] void trap();
 uint64_t special_register(const char* name);  // of PTX: smid, laneid ...
@@ -25,10 +25,10 @@ inline int __syncthreads_and(int p, CUDA_CPU_HERE) {
 }
 
 inline void __syncwarp(unsigned mask = 0xffffffff, CUDA_CPU_HERE) {
-    cuda_cpu::warp_operation(cuda_cpu::WARP_SYNC, mask, 0, 0, file, line);
+    cuda_cpu::warp_operation(cuda_cpu::warp_sync, mask, 0, 0, file, line);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, CUDA_CPU_HERE) {
-    return (unsigned)cuda_cpu::warp_operation(cuda_cpu::WARP_BALLOT, mask, predicate != 0, 0, file, line);
+    return (unsigned)cuda_cpu::warp_operation(cuda_cpu::warp_ballot, mask, predicate != 0, 0, file, line);
 }
 inline int __any_sync(unsigned mask, int predicate, CUDA_CPU_HERE) {
     return __ballot_sync(mask, predicate, file, line) != 0;
@@ -37,18 +37,18 @@ inline int __all_sync(unsigned mask, int predicate, CUDA_CPU_HERE) {
     return __ballot_sync(mask, !predicate, file, line) == 0;
 }
 inline unsigned __activemask(CUDA_CPU_HERE) {
-    return (unsigned)cuda_cpu::warp_operation(cuda_cpu::WARP_ACTIVE, 0, 1, 0, file, line);
+    return (unsigned)cuda_cpu::warp_operation(cuda_cpu::warp_active, 0, 1, 0, file, line);
 }
 
 namespace cuda_cpu {
-inline void in_step(CUDA_CPU_HERE) { warp_operation(WARP_ACTIVE, 0, 1, 0, file, line); }
+inline void in_step(CUDA_CPU_HERE) { warp_operation(warp_active, 0, 1, 0, file, line); }
 inline int lane() { return linear_index() % 32; }
 
 template <class T> T shuffle(unsigned mask, T value, int source, const char* file, int line) {
     static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8, "a shuffle moves a number of at most 8 bytes");
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof value);
-    bits = warp_operation(WARP_SHUFFLE, mask, bits, source, file, line);
+    bits = warp_operation(warp_shuffle, mask, bits, source, file, line);
     memcpy(&value, &bits, sizeof value);
     return value;
 }

@@ -129,13 +129,14 @@ static cudaError_t allocate(void** p, size_t size, Owner owner, CUmemPoolHandle_
     if (whole < size || (counted && (whole > total || device_used + whole > total))) return cudaErrorMemoryAllocation;
     if (pool && pool->maximum && pool->used + whole > pool->maximum) return cudaErrorMemoryAllocation;
     if (!device.base) device.reserve(round_up(total));
-    if (with_asan() || owner == PINNED) {
+    bool own_range = pool && pool->maximum;
+    if ((with_asan() && !own_range) || owner == PINNED) {
         if (posix_memalign(&memory, with_asan() ? 512 : PAGE, size) != 0) return cudaErrorMemoryAllocation;
     } else if (owner == MANAGED) {
         memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED) return cudaErrorMemoryAllocation;
     } else {
-        memory = (pool && pool->maximum ? pool->range : device).take(whole);
+        memory = (own_range ? pool->range : device).take(whole);
         if (!memory) return cudaErrorMemoryAllocation;
     }
     if (counted) device_used += whole;
@@ -156,9 +157,10 @@ static cudaError_t release(void* p, bool host) {
     allocations.erase(found);
     if (a.owner == DEVICE) device_used -= round_up(a.size);
     if (a.pool) a.pool->used -= round_up(a.size);
-    if (with_asan() || a.owner == PINNED) free(p);
+    bool own_range = a.pool && a.pool->maximum;
+    if ((with_asan() && !own_range) || a.owner == PINNED) free(p);
     else if (a.owner == MANAGED) munmap(p, round_up(a.size));
-    else (a.pool && a.pool->maximum ? a.pool->range : device).give(p, round_up(a.size));
+    else (own_range ? a.pool->range : device).give(p, round_up(a.size));
     return cudaSuccess;
 }
 

@@ -289,13 +289,16 @@ static int find_at_depth_0(int i, std::initializer_list<const char*> list) {
     return NONE;
 }
 
+static bool is_class(int i) { return one_of(i, {"struct", "class", "union"}); }
+
 // The names that the declaration in [from, semicolon) declares: in each declarator the last word before its
 // array bounds or its initialiser.
 static std::vector<int> declared_names(int from, int semicolon) {
     std::vector<int> names;
     for (int i = from; i < semicolon;) {
         int stop = find_at_depth_0(i, {"[", "=", "{", ",", ";"});
-        while (is(stop, "{") && !is_word(prev(stop))) stop = find_at_depth_0(next(partner(stop, next)), {"[", "=", "{", ",", ";"});
+        while (is(stop, "{") && (is_class(prev(stop)) || is_class(prev(prev(stop)))))
+            stop = find_at_depth_0(next(partner(stop, next)), {"[", "=", "{", ",", ";"});
         if (stop == NONE) break;
         names.push_back(prev(stop));
         int comma = find_at_depth_0(stop, {",", ";"});

@@ -29,7 +29,8 @@ void message(const char* format, ...) {
 
 [[noreturn]] static void bad_setting(const char* name, const char* value, const char* takes) {
     message("%s='%s': takes %s", name, value, takes);
-    exit(64);
+    fflush(nullptr);
+    _exit(64);
 }
 
 static size_t number_setting(const char* name, size_t otherwise, size_t low, size_t high, const char* takes) {
@@ -104,10 +105,10 @@ static int plausible_error(const std::string& name) {
 }
 
 static int error_by_name(const std::string& text) {
-#define X(number, name, description) \
+#define CUDA_CPU_ERROR(number, name, description) \
     if (text == #name || text == #number) return number;
 #include "errors.inc"
-#undef X
+#undef CUDA_CPU_ERROR
     return -1;
 }
 
@@ -411,18 +412,18 @@ void __wrap___assert_fail(const char* expression, const char* file, unsigned lin
 
 const char* cudaGetErrorName(cudaError_t error) {
     switch (error) {
-#define X(number, name, text) case number: return #name;
+#define CUDA_CPU_ERROR(number, name, text) case number: return #name;
 #include "errors.inc"
-#undef X
+#undef CUDA_CPU_ERROR
     }
     return "unrecognized error code";
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
     switch (error) {
-#define X(number, name, text) case number: return text;
+#define CUDA_CPU_ERROR(number, name, text) case number: return text;
 #include "errors.inc"
-#undef X
+#undef CUDA_CPU_ERROR
     }
     return "unrecognized error code";
 }

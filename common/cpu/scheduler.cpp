@@ -270,8 +270,7 @@ int block_barrier(bool vote, const char* file, int line) {
     w.votes += vote;
     if (elsewhere) {
         report_waiting("threads of one block wait at different barriers");
-        worker->threads[linear_index()].fiber = nullptr;  // it is the running one, which kernel_fault frees
-        block.parked--;
+        w.threads[linear_index()].fiber = nullptr;  // it is the running one, which kernel_fault frees
         kernel_fault(cudaErrorLaunchFailure, nullptr);
     }
     unsigned ended = settings().early_exit ? block.next - block.parked : 0;
@@ -285,7 +284,7 @@ int block_barrier(bool vote, const char* file, int line) {
 static void try_complete(unsigned first, unsigned mask, unsigned ended_now) {
     Worker& w = *worker;
     unsigned arrived = 0, bits = 0;
-    WarpOp op = WARP_SYNC;
+    WarpOp op = warp_sync;
     for (unsigned l = 0; l < 32 && first + l < block.count; l++) {
         if (!(mask >> l & 1)) continue;
         Thread& t = w.threads[first + l];
@@ -297,12 +296,12 @@ static void try_complete(unsigned first, unsigned mask, unsigned ended_now) {
             return;
         }
     }
-    if (op == WARP_SYNC) w.warp_epoch[first / 32]++;
+    if (op == warp_sync) w.warp_epoch[first / 32]++;
     for (unsigned l = 0; l < 32; l++) {
         if (!(arrived >> l & 1)) continue;
         Thread& t = w.threads[first + l];
-        if (op == WARP_BALLOT) t.result = bits;
-        if (op == WARP_SHUFFLE) {
+        if (op == warp_ballot) t.result = bits;
+        if (op == warp_shuffle) {
             bool there = t.source >= 0 && t.source < 32 && arrived >> t.source & 1;
             t.result = there ? w.threads[first + (unsigned)t.source].value : 0xfffafffafffafffaull;
         }
@@ -329,16 +328,16 @@ static void release_active(unsigned first, unsigned ended_now) {
 }
 
 uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source, const char* file, int line) {
-    if (!in_kernel()) return op == WARP_SHUFFLE ? value : 1;
+    if (!in_kernel()) return op == warp_shuffle ? value : 1;
     unsigned me = linear_index(), first = first_of_warp(me);
-    if (op != WARP_ACTIVE && !(mask >> (me - first) & 1))
+    if (op != warp_active && !(mask >> (me - first) & 1))
         kernel_fault(cudaErrorLaunchFailure, "%s:%d: lane %u calls with mask 0x%x, in which it is missing", file, line, me - first, mask);
-    Thread& t = park(op == WARP_ACTIVE ? AT_ACTIVEMASK : AT_WARP_OP, file, line);
+    Thread& t = park(op == warp_active ? AT_ACTIVEMASK : AT_WARP_OP, file, line);
     t.op = op;
     t.mask = mask;
     t.value = value;
     t.source = source;
-    if (op == WARP_ACTIVE) worker->active_waiting++;
+    if (op == warp_active) worker->active_waiting++;
     else try_complete(first, mask, MAX_THREADS);
     if (worker->active_waiting) release_active(first, MAX_THREADS);
     dispatch();
@@ -534,7 +533,8 @@ static void clear_after_fault() {
 
 static cudaError_t run_block(const Launch& l, uint64_t number) {
     Worker& w = *worker;
-    blockIdx = {(unsigned)(number % l.grid.x), (unsigned)(number / l.grid.x % l.grid.y), (unsigned)(number / l.grid.x / l.grid.y)};
+    unsigned row = (unsigned)(number / l.grid.x);
+    blockIdx = {(unsigned)(number - (uint64_t)row * l.grid.x), row % l.grid.y, row / l.grid.y};
     block.serial = ++w.serial;
     block.next = block.parked = 0;
     choose_order(number);
@@ -607,8 +607,10 @@ static void work(Grid& grid) {
     blockDim = l.block;
     gridDim = l.grid;
     block.count = l.block.x * l.block.y * l.block.z;
-    for (uint64_t i; !grid.fault && (i = grid.next++) < grid.blocks;)
-        if (cudaError_t fault = run_block(l, (uint64_t)(((unsigned __int128)i * grid.step + grid.offset) % grid.blocks))) grid.fault = fault;
+    for (uint64_t i; !grid.fault && (i = grid.next++) < grid.blocks;) {
+        if (grid.step != 1) i = (uint64_t)(((unsigned __int128)i * grid.step + grid.offset) % grid.blocks);
+        if (cudaError_t fault = run_block(l, i)) grid.fault = fault;
+    }
 }
 
 // The other OS threads wait here for grids. Never destroyed: they wait until the process is gone.

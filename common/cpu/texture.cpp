@@ -80,7 +80,7 @@ void texture_read(cudaTextureObject_t object, Coordinates c, float x, float y, i
         kernel_fault(cudaErrorLaunchFailure, "the type of this texture fetch is not the texture's");
     float* numbers = (float*)out;
     const char* p;
-    if (c == INTEGER) {
+    if (c == texture_index) {
         p = index >= 0 && index < t.width ? t.data + (size_t)index * (size_t)(t.bytes * t.channels) : nullptr;
         if (!p) {
             memset(out, 0, (size_t)(bytes * channels));
@@ -88,7 +88,7 @@ void texture_read(cudaTextureObject_t object, Coordinates c, float x, float y, i
         }
     } else {
         if (t.desc.normalizedCoords) x *= (float)t.width, y *= (float)t.height;
-        if (c == ONE) y = 0.5f;
+        if (c == texture_1d) y = 0.5f;
         if (t.desc.filterMode == cudaFilterModeLinear) {
             float a, b;
             long i = split(x - 0.5f, &a), j = split(y - 0.5f, &b);

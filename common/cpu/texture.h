@@ -39,7 +39,7 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaReso
 cudaError_t cudaDestroyTextureObject(cudaTextureObject_t texture);
 
 namespace cuda_cpu {
-enum Coordinates { INTEGER, ONE, TWO };  // tex1Dfetch, tex1D, tex2D
+enum Coordinates { texture_index, texture_1d, texture_2d };  // tex1Dfetch, tex1D, tex2D
 // Reads `channels` elements of `bytes` bytes each.
 void texture_read(cudaTextureObject_t texture, Coordinates c, float x, float y, int index, bool as_float, int bytes, int channels, void* out);
 
@@ -71,9 +71,9 @@ template <class T> cudaChannelFormatDesc cudaCreateChannelDesc() {
 }
 inline cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind f) { return {x, y, z, w, f}; }
 
-template <class T> T tex1Dfetch(cudaTextureObject_t t, int i) { return cuda_cpu::fetch<T>(t, cuda_cpu::INTEGER, 0, 0, i); }
-template <class T> T tex1D(cudaTextureObject_t t, float x) { return cuda_cpu::fetch<T>(t, cuda_cpu::ONE, x, 0, 0); }
-template <class T> T tex2D(cudaTextureObject_t t, float x, float y) { return cuda_cpu::fetch<T>(t, cuda_cpu::TWO, x, y, 0); }
+template <class T> T tex1Dfetch(cudaTextureObject_t t, int i) { return cuda_cpu::fetch<T>(t, cuda_cpu::texture_index, 0, 0, i); }
+template <class T> T tex1D(cudaTextureObject_t t, float x) { return cuda_cpu::fetch<T>(t, cuda_cpu::texture_1d, x, 0, 0); }
+template <class T> T tex2D(cudaTextureObject_t t, float x, float y) { return cuda_cpu::fetch<T>(t, cuda_cpu::texture_2d, x, y, 0); }
 template <class T> void tex1Dfetch(T* value, cudaTextureObject_t t, int i) { *value = tex1Dfetch<T>(t, i); }
 template <class T> void tex1D(T* value, cudaTextureObject_t t, float x) { *value = tex1D<T>(t, x); }
 template <class T> void tex2D(T* value, cudaTextureObject_t t, float x, float y) { *value = tex2D<T>(t, x, y); }

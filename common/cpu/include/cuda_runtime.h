@@ -16,6 +16,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <utility>
+
 // In a .cu file rewrite.cpp reads the qualifiers; in a .cpp file, as with nvcc, they mean nothing.
 #ifndef __CUDACC__
 #define __host__
@@ -30,9 +32,31 @@
 #endif
 #define CUDARTAPI
 
+// Short names that a program may have defined with -D keep out of the headers.
+#pragma push_macro("A")
+#pragma push_macro("B")
+#pragma push_macro("F")
+#pragma push_macro("I")
+#pragma push_macro("N")
+#pragma push_macro("P")
+#pragma push_macro("T")
+#undef A
+#undef B
+#undef F
+#undef I
+#undef N
+#undef P
+#undef T
 #include "../vector_types.h"
 #include "../thread.h"
 #include "../device.h"
 #include "../intrinsics.h"
 #include "../api.h"
 #include "../texture.h"
+#pragma pop_macro("A")
+#pragma pop_macro("B")
+#pragma pop_macro("F")
+#pragma pop_macro("I")
+#pragma pop_macro("N")
+#pragma pop_macro("P")
+#pragma pop_macro("T")
