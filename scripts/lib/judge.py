@@ -265,7 +265,7 @@ def toolkit_against_gpu(v, first):
     version, name = first.get("version") or "of unknown version", gpu_words(v)
     other = next((t for t in v.toolkits if t is not first and builds_for(t, v.cc)[0]), None)
     path = (
-        "export PATH=%s:$PATH: the nvcc there is %s and knows it"
+        "export PATH=%s:$PATH (the nvcc there is %s and knows it)"
         % (str(other.get("path")).rsplit("/", 1)[0], other.get("version"))
         if other
         else ""
