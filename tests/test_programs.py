@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import BACKENDS, PROGRAMS, ROOT, build_all, make, need, run_command
+from conftest import BACKENDS, BUILD_DIR, PROGRAMS, ROOT, build_all, make, need, run_command
 
 KNOWN_STATES = {0: "ok", 1: "failed", 2: "waived"}
 
@@ -75,7 +75,7 @@ def test_json_is_all_that_stands_on_stdout(lesson, program):
 
 @pytest.mark.parametrize("program", FRAMED)
 def test_the_default_run_is_right_quick_and_silent_on_stderr(lesson, program):
-    result = lesson.run(program, timeout=60)
+    result = lesson.run(program, timeout=60, env={"CUDA_CPU_LEAKCHECK": 1})  # device memory never freed: 23
     assert result.code in (0, 2), result
     if result.code == 0:
         assert result.err == "", result
@@ -184,6 +184,29 @@ def test_a_failing_call_is_reported_and_ends_the_program(cpu, program):
             assert result.err.startswith("waived: "), (name, n, result)
         else:
             assert re.search(r"error \d+ cuda|is not|failed", result.err), (name, n, result)
+
+
+@pytest.fixture(scope="module")
+def asan():
+    """Lessons 01 and 02 under AddressSanitizer, which also looks for host memory that nobody freed."""
+    result = make("BACKEND=cpu", "LESSONS=01_hello_grid 02_saxpy", f"O={BUILD_DIR}/asan",
+                  "EXTRA_NVCCFLAGS=-O1 -fsanitize=address")
+    assert result.code == 0, result
+    return BUILD_DIR / "asan"
+
+
+@pytest.mark.parametrize("program", [p for p in FRAMED if p[:2] in ("01", "02")])
+def test_no_leak_and_no_wrong_access(asan, program):
+    result = run_command([asan / program, "--reps", "1"])
+    assert result.code == 0 and result.err == "", result
+
+
+def test_a_failing_call_leaves_no_wrong_access_behind(asan, cpu):
+    """Host memory and addresses; the device's memory goes back when the failed program ends."""
+    for name, n in fault_points(cpu, "02_saxpy/saxpy", ["1025", "--reps", "2"]):
+        result = run_command([asan / "02_saxpy/saxpy", "1025", "--reps", "2"],
+                             env={"CUDA_CPU_FAIL": f"{name}:{n}", "CUDA_CPU_LEAKCHECK": 0})
+        assert result.code in (1, 2) and "Sanitizer" not in result.err, (name, n, result)
 
 
 def test_interrupt_leaves_no_file_behind(lesson, tmp_path):
