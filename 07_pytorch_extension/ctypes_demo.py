@@ -56,7 +56,7 @@ def main():
     x = torch.randn(300, 200, device="cuda")
     expected = torch.nn.functional.threshold(x, 0.5, 0.0)
     right = torch.equal(forward(torch, library, x, 0.5), expected)
-    print(f"{path} on {x.device}")
+    print(f"{os.path.basename(path)}, float32 on {x.device}")
     print(f"a contiguous tensor: {'right' if right else 'WRONG'}")
 
     x.requires_grad_()
