@@ -41,9 +41,21 @@ inline float sinpif(float x) { return (float)sin(M_PI * fmod((double)x, 2.0)); }
 inline double sinpi(double x) { return sin(M_PI * fmod(x, 2.0)); }
 inline float cospif(float x) { return (float)cos(M_PI * fmod((double)x, 2.0)); }
 inline double cospi(double x) { return cos(M_PI * fmod(x, 2.0)); }
-inline void sincospif(float x, float* s, float* c) { *s = sinpif(x); *c = cospif(x); }
-inline float normf(int n, const float* v) { double s = 0; for (int i = 0; i < n; i++) s += (double)v[i] * v[i]; return (float)sqrt(s); }
-inline float norm3df(float a, float b, float c) { return (float)sqrt((double)a * a + (double)b * b + (double)c * c); }
+inline void sincospif(float x, float *s, float *c)
+{
+    *s = sinpif(x);
+    *c = cospif(x);
+}
+inline float normf(int n, const float *v)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) s += (double)v[i] * v[i];
+    return (float)sqrt(s);
+}
+inline float norm3df(float a, float b, float c)
+{
+    return (float)sqrt((double)a * a + (double)b * b + (double)c * c);
+}
 inline double norm3d(double a, double b, double c) { return hypot(hypot(a, b), c); }
 inline float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
 inline float rhypotf(float a, float b) { return 1.0f / hypotf(a, b); }
@@ -57,7 +69,11 @@ inline float __saturatef(float x) { return saturate(x); }
 inline float __sinf(float x) { return sinf(x); }
 inline float __cosf(float x) { return cosf(x); }
 inline float __tanf(float x) { return tanf(x); }
-inline void __sincosf(float x, float* s, float* c) { *s = sinf(x); *c = cosf(x); }
+inline void __sincosf(float x, float *s, float *c)
+{
+    *s = sinf(x);
+    *c = cosf(x);
+}
 inline float __expf(float x) { return expf(x); }
 inline float __exp10f(float x) { return powf(10.0f, x); }
 inline float __logf(float x) { return logf(x); }
@@ -87,26 +103,39 @@ inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline unsigned __brev(unsigned x) {
+inline unsigned __brev(unsigned x)
+{
     unsigned r = 0;
     for (int i = 0; i < 32; i++) r |= (x >> i & 1) << (31 - i);
     return r;
 }
-inline unsigned long long __brevll(unsigned long long x) {
+inline unsigned long long __brevll(unsigned long long x)
+{
     return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
 }
 inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b)
+{
+    return (unsigned)((unsigned long long)a * b >> 32);
+}
 inline long long __mul64hi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }
-inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
+{
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
-inline int __mul24(int a, int b) { return (int)((unsigned)((a << 8) >> 8) * (unsigned)((b << 8) >> 8)); }
+inline int __mul24(int a, int b)
+{
+    return (int)((unsigned)((a << 8) >> 8) * (unsigned)((b << 8) >> 8));
+}
 inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffff) * (b & 0xffffff); }
-inline unsigned __sad(int a, int b, unsigned c) { return c + (a > b ? (unsigned)a - b : (unsigned)b - a); }
+inline unsigned __sad(int a, int b, unsigned c)
+{
+    return c + (a > b ? (unsigned)a - b : (unsigned)b - a);
+}
 inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
 inline int __hadd(int a, int b) { return (int)(((long long)a + b) >> 1); }
-inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s)
+{
     unsigned long long bytes = (unsigned long long)b << 32 | a;
     unsigned r = 0;
     for (int i = 0; i < 4; i++) {
@@ -115,14 +144,17 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s) {
     }
     return r;
 }
-inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned n) {
+inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned n)
+{
     return n &= 31, (unsigned)(((unsigned long long)hi << 32 | lo) << n >> 32);
 }
-inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned n) {
+inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned n)
+{
     return n &= 31, (unsigned)(((unsigned long long)hi << 32 | lo) >> n);
 }
 
-template <class To, class From> inline To cuda_cpu_bits(From from) {
+template <class To, class From> inline To cuda_cpu_bits(From from)
+{
     static_assert(sizeof(To) == sizeof(From));
     To to;
     memcpy(&to, &from, sizeof to);
@@ -139,7 +171,8 @@ inline int __double2loint(double x) { return (int)__double_as_longlong(x); }
 
 // Conversions: a value out of range becomes the nearest one in range, NaN becomes 0, as on the GPU (a plain
 // cast is undefined in C++). rn: to nearest even, rz: towards zero, ru: up, rd: down.
-template <class To, class From> inline To cuda_cpu_convert(From x, To low, To high) {
+template <class To, class From> inline To cuda_cpu_convert(From x, To low, To high)
+{
     return x != x ? 0 : x <= (From)low ? low : x >= (From)high ? high : (To)x;
 }
 #define CUDA_CPU_CONVERT(From, from, To, to, low, high)                                            \

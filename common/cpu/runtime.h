@@ -11,35 +11,39 @@
 #include "device.h"
 #include "intrinsics.h"
 
-namespace cuda_cpu {
+namespace cuda_cpu
+{
 
 // Settings from the environment, read once.
 struct Settings {
-    size_t memory = (size_t)1 << 30;   // CUDA_CPU_MEMORY
-    int devices = 1;                   // CUDA_CPU_DEVICES
-    int threads = 1;                   // CUDA_CPU_THREADS
-    bool log = false;                  // CUDA_CPU_LOG
-    bool leak_check = false;           // CUDA_CPU_LEAKCHECK
-    enum { FORWARD, REVERSE, RANDOM } schedule = FORWARD;  // CUDA_CPU_SCHEDULE
+    size_t memory = (size_t)1 << 30;                      // CUDA_CPU_MEMORY
+    int devices = 1;                                      // CUDA_CPU_DEVICES
+    int threads = 1;                                      // CUDA_CPU_THREADS
+    bool log = false;                                     // CUDA_CPU_LOG
+    bool leak_check = false;                              // CUDA_CPU_LEAKCHECK
+    enum { FORWARD, REVERSE, RANDOM } schedule = FORWARD; // CUDA_CPU_SCHEDULE
     unsigned seed = 1;
-    bool early_exit = false;           // CUDA_CPU_BARRIER=exited: a thread that has returned counts as arrived
+    bool early_exit =
+        false; // CUDA_CPU_BARRIER=exited: a thread that has returned counts as arrived
 };
-const Settings& settings();
-[[gnu::format(printf, 1, 2)]] void message(const char* format, ...);  // "cuda-cpu: ..." on stderr
+const Settings &settings();
+[[gnu::format(printf, 1, 2)]] void message(const char *format, ...); // "cuda-cpu: ..." on stderr
 
 // The body of every API function runs in here: one lock, fault injection, the error state, the log.
 enum {
-    QUERY = 1,       // answers even after a sticky error
-    SYNC = 2,        // waits for kernels: prints what they printed, reports their faults
-    NO_CAPTURE = 4,  // is not allowed while a stream is being captured
-    NO_DEVICE = 8,   // works without a device
+    QUERY = 1,      // answers even after a sticky error
+    SYNC = 2,       // waits for kernels: prints what they printed, reports their faults
+    NO_CAPTURE = 4, // is not allowed while a stream is being captured
+    NO_DEVICE = 8,  // works without a device
 };
-cudaError_t api_begin(const char* name, int flags);
-cudaError_t api_end(const char* name, cudaError_t error, const std::string& arguments);
-[[gnu::format(printf, 1, 2)]] std::string arguments(const char* format, ...);  // empty unless logging
-extern std::recursive_mutex& api_mutex;
+cudaError_t api_begin(const char *name, int flags);
+cudaError_t api_end(const char *name, cudaError_t error, const std::string &arguments);
+[[gnu::format(printf, 1, 2)]] std::string arguments(const char *format,
+                                                    ...); // empty unless logging
+extern std::recursive_mutex &api_mutex;
 
-template <class F> cudaError_t api(const char* name, int flags, const std::string& args, F body) {
+template <class F> cudaError_t api(const char *name, int flags, const std::string &args, F body)
+{
     std::lock_guard<std::recursive_mutex> lock(api_mutex);
     cudaError_t error = api_begin(name, flags);
     if (error == cudaSuccess) error = body();
@@ -47,31 +51,33 @@ template <class F> cudaError_t api(const char* name, int flags, const std::strin
 }
 
 // scheduler.cpp
-cudaError_t run_grid(const Launch& launch);  // the fault that ended it, or success
+cudaError_t run_grid(const Launch &launch); // the fault that ended it, or success
 inline bool in_kernel() { return block.serial != 0; }
-[[noreturn]] void kernel_fault(cudaError_t error, const char* format, ...);
-const void* shared_arena(size_t* size);      // of this OS thread
-std::string shared_name(const void* p);      // which variable p lies in
-void barrier_epochs(unsigned* of_block, unsigned* of_warp);
-std::string where();                         // "kernel k<<<...>>> (file:line), block (..), thread (..)"
+[[noreturn]] void kernel_fault(cudaError_t error, const char *format, ...);
+const void *shared_arena(size_t *size); // of this OS thread
+std::string shared_name(const void *p); // which variable p lies in
+void barrier_epochs(unsigned *of_block, unsigned *of_warp);
+std::string where(); // "kernel k<<<...>>> (file:line), block (..), thread (..)"
 
 // memory.cpp
 bool with_asan();
-bool is_host_pointer(const void* p);         // memory that belongs to the host alone
-bool in_device_region(const void* p);
+bool is_host_pointer(const void *p); // memory that belongs to the host alone
+bool in_device_region(const void *p);
 bool report_leaks();
-cudaError_t copy(void* dst, const void* src, size_t size, cudaMemcpyKind kind);
-void poison(void* p, size_t size);
+cudaError_t copy(void *dst, const void *src, size_t size, cudaMemcpyKind kind);
+void poison(void *p, size_t size);
 void reset_memory();
 
 // runtime.cpp
-void printf_append(const char* format, va_list list, bool to_stderr);
+void printf_append(const char *format, va_list list, bool to_stderr);
 
 // stream.cpp: runs an operation, or records it when the stream is being captured
 cudaError_t check_stream(cudaStream_t stream);
 cudaError_t stream_operation(cudaStream_t stream, std::function<cudaError_t()> operation);
-cudaError_t start_kernel(const Launch& launch);   // of runtime.cpp: runs it, and keeps its fault for later
+cudaError_t
+start_kernel(const Launch &launch); // of runtime.cpp: runs it, and keeps its fault for later
 bool is_capturing(cudaStream_t stream);
-cudaError_t capture_kernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared, std::function<cudaError_t()>* operation);
-bool capture_forbids();                           // true, and the capture is spoilt, when one is under way
-}  // namespace cuda_cpu
+cudaError_t capture_kernel(const void *kernel, dim3 grid, dim3 block, void **arguments,
+                           size_t shared, std::function<cudaError_t()> *operation);
+bool capture_forbids(); // true, and the capture is spoilt, when one is under way
+} // namespace cuda_cpu

@@ -10,33 +10,40 @@
 
 struct cudaArray {
     cudaChannelFormatDesc desc;
-    size_t width, height, texel;  // texel: bytes
-    void* data;
+    size_t width, height, texel; // texel: bytes
+    void *data;
 };
 
-namespace cuda_cpu {
+namespace cuda_cpu
+{
 struct Texture {
-    const char* data;
+    const char *data;
     long width, height;
     size_t pitch;
     cudaChannelFormatDesc format;
-    int bytes, channels;  // of one element; elements in a texel
+    int bytes, channels; // of one element; elements in a texel
     cudaTextureDesc desc;
     bool linear_memory;
 };
-static auto& textures = *new std::set<Texture*>();
+static auto &textures = *new std::set<Texture *>();
 
-static int channels_of(const cudaChannelFormatDesc& d) { return d.w ? 4 : d.z ? 3 : d.y ? 2 : d.x ? 1 : 0; }
+static int channels_of(const cudaChannelFormatDesc &d)
+{
+    return d.w ? 4 : d.z ? 3 : d.y ? 2 : d.x ? 1 : 0;
+}
 
-static bool valid_format(const cudaChannelFormatDesc& d) {
+static bool valid_format(const cudaChannelFormatDesc &d)
+{
     int n = channels_of(d);
     bool same = (n < 2 || d.y == d.x) && (n < 4 || (d.z == d.x && d.w == d.x));
     bool bits = d.x == 8 || d.x == 16 || d.x == 32;
-    return n && n != 3 && same && bits && (d.f != cudaChannelFormatKindFloat || d.x == 32) && d.f != cudaChannelFormatKindNone;
+    return n && n != 3 && same && bits && (d.f != cudaChannelFormatKindFloat || d.x == 32) &&
+           d.f != cudaChannelFormatKindNone;
 }
 
 // The texel that coordinate i means, or -1 for the border.
-static long address(long i, long size, cudaTextureAddressMode mode) {
+static long address(long i, long size, cudaTextureAddressMode mode)
+{
     if (i >= 0 && i < size) return i;
     if (mode == cudaAddressModeBorder) return -1;
     if (mode == cudaAddressModeClamp) return i < 0 ? 0 : size - 1;
@@ -44,14 +51,17 @@ static long address(long i, long size, cudaTextureAddressMode mode) {
     return k < size ? k : period - 1 - k;
 }
 
-static const char* texel(const Texture& t, long x, long y) {
+static const char *texel(const Texture &t, long x, long y)
+{
     x = address(x, t.width, t.desc.addressMode[0]);
     y = address(y, t.height, t.desc.addressMode[1]);
-    return x < 0 || y < 0 ? nullptr : t.data + (size_t)y * t.pitch + (size_t)(x * t.bytes * t.channels);
+    return x < 0 || y < 0 ? nullptr
+                          : t.data + (size_t)y * t.pitch + (size_t)(x * t.bytes * t.channels);
 }
 
 // Element c of a texel as a number: integers as fractions when the read mode says so.
-static float number(const Texture& t, const char* p, int c) {
+static float number(const Texture &t, const char *p, int c)
+{
     if (!p) return t.desc.borderColor[c];
     p += c * t.bytes;
     if (t.format.f == cudaChannelFormatKindFloat) {
@@ -61,27 +71,35 @@ static float number(const Texture& t, const char* p, int c) {
     }
     bool is_signed = t.format.f == cudaChannelFormatKindSigned;
     float scale = (float)((1u << (8 * t.bytes - (is_signed ? 1 : 0))) - 1);
-    float value = t.bytes == 1 ? (is_signed ? (float)*(const signed char*)p : (float)*(const unsigned char*)p)
-                               : (is_signed ? (float)*(const short*)p : (float)*(const unsigned short*)p);
+    float value =
+        t.bytes == 1
+            ? (is_signed ? (float)*(const signed char *)p : (float)*(const unsigned char *)p)
+            : (is_signed ? (float)*(const short *)p : (float)*(const unsigned short *)p);
     return fmaxf(value / scale, -1.0f);
 }
 
 // Position of a sample: the texel below it, and the weight of the next one in steps of 1/256.
-static long split(float x, float* weight) {
+static long split(float x, float *weight)
+{
     float below = floorf(x);
     *weight = floorf((x - below) * 256.0f + 0.5f) / 256.0f;
     return (long)below;
 }
 
-void texture_read(cudaTextureObject_t object, Coordinates c, float x, float y, int index, bool as_float, int bytes, int channels, void* out) {
-    const Texture& t = *(const Texture*)object;
-    bool fraction = t.desc.readMode == cudaReadModeNormalizedFloat || t.format.f == cudaChannelFormatKindFloat;
-    if (!object || fraction != as_float || channels != t.channels || (!fraction && bytes != t.bytes))
+void texture_read(cudaTextureObject_t object, Coordinates c, float x, float y, int index,
+                  bool as_float, int bytes, int channels, void *out)
+{
+    const Texture &t = *(const Texture *)object;
+    bool fraction =
+        t.desc.readMode == cudaReadModeNormalizedFloat || t.format.f == cudaChannelFormatKindFloat;
+    if (!object || fraction != as_float || channels != t.channels ||
+        (!fraction && bytes != t.bytes))
         kernel_fault(cudaErrorLaunchFailure, "the type of this texture fetch is not the texture's");
-    float* numbers = (float*)out;
-    const char* p;
+    float *numbers = (float *)out;
+    const char *p;
     if (c == texture_index) {
-        p = index >= 0 && index < t.width ? t.data + (size_t)index * (size_t)(t.bytes * t.channels) : nullptr;
+        p = index >= 0 && index < t.width ? t.data + (size_t)index * (size_t)(t.bytes * t.channels)
+                                          : nullptr;
         if (!p) {
             memset(out, 0, (size_t)(bytes * channels));
             return;
@@ -92,11 +110,13 @@ void texture_read(cudaTextureObject_t object, Coordinates c, float x, float y, i
         if (t.desc.filterMode == cudaFilterModeLinear) {
             float a, b;
             long i = split(x - 0.5f, &a), j = split(y - 0.5f, &b);
-            const char *p00 = texel(t, i, j), *p10 = texel(t, i + 1, j), *p01 = texel(t, i, j + 1), *p11 = texel(t, i + 1, j + 1);
-            if (b == 0) p01 = p00, p11 = p10;  // so that infinity or NaN beyond does not leak in
+            const char *p00 = texel(t, i, j), *p10 = texel(t, i + 1, j), *p01 = texel(t, i, j + 1),
+                       *p11 = texel(t, i + 1, j + 1);
+            if (b == 0) p01 = p00, p11 = p10; // so that infinity or NaN beyond does not leak in
             if (a == 0) p10 = p00, p11 = p01;
             for (int k = 0; k < channels; k++)
-                numbers[k] = (1 - b) * ((1 - a) * number(t, p00, k) + a * number(t, p10, k)) + b * ((1 - a) * number(t, p01, k) + a * number(t, p11, k));
+                numbers[k] = (1 - b) * ((1 - a) * number(t, p00, k) + a * number(t, p10, k)) +
+                             b * ((1 - a) * number(t, p01, k) + a * number(t, p11, k));
             return;
         }
         p = texel(t, (long)floorf(x), (long)floorf(y));
@@ -110,22 +130,23 @@ void texture_read(cudaTextureObject_t object, Coordinates c, float x, float y, i
 }
 
 // Can this be a texture? Fills t in as far as it goes.
-static bool describe(Texture& t, const cudaResourceDesc& r, const cudaTextureDesc& d) {
+static bool describe(Texture &t, const cudaResourceDesc &r, const cudaTextureDesc &d)
+{
     t.desc = d;
     t.height = 1;
     if (r.resType == cudaResourceTypeArray && r.res.array.array) {
-        const cudaArray& a = *r.res.array.array;
-        t.data = (const char*)a.data;
+        const cudaArray &a = *r.res.array.array;
+        t.data = (const char *)a.data;
         t.format = a.desc;
         t.width = (long)a.width;
         t.height = a.height ? (long)a.height : 1;
         t.pitch = a.width * a.texel;
     } else if (r.resType == cudaResourceTypeLinear) {
-        t.data = (const char*)r.res.linear.devPtr;
+        t.data = (const char *)r.res.linear.devPtr;
         t.format = r.res.linear.desc;
         t.linear_memory = true;
     } else if (r.resType == cudaResourceTypePitch2D) {
-        t.data = (const char*)r.res.pitch2D.devPtr;
+        t.data = (const char *)r.res.pitch2D.devPtr;
         t.format = r.res.pitch2D.desc;
         t.width = (long)r.res.pitch2D.width;
         t.height = (long)r.res.pitch2D.height;
@@ -134,52 +155,66 @@ static bool describe(Texture& t, const cudaResourceDesc& r, const cudaTextureDes
     } else {
         return false;
     }
-    if (!valid_format(t.format) || !t.data || is_host_pointer(t.data) || (size_t)t.data % 512) return false;
+    if (!valid_format(t.format) || !t.data || is_host_pointer(t.data) || (size_t)t.data % 512)
+        return false;
     t.bytes = t.format.x / 8;
     t.channels = channels_of(t.format);
-    if (t.linear_memory) t.width = (long)(r.res.linear.sizeInBytes / (size_t)(t.bytes * t.channels));
+    if (t.linear_memory)
+        t.width = (long)(r.res.linear.sizeInBytes / (size_t)(t.bytes * t.channels));
     bool integers = t.format.f != cudaChannelFormatKindFloat;
     if (integers && d.readMode == cudaReadModeNormalizedFloat && t.bytes == 4) return false;
-    if (integers && d.readMode == cudaReadModeElementType && d.filterMode == cudaFilterModeLinear) return false;
-    for (cudaTextureAddressMode& mode : t.desc.addressMode)  // wrap and mirror exist for normalised coordinates only
-        if (!d.normalizedCoords && (mode == cudaAddressModeWrap || mode == cudaAddressModeMirror)) mode = cudaAddressModeClamp;
+    if (integers && d.readMode == cudaReadModeElementType && d.filterMode == cudaFilterModeLinear)
+        return false;
+    for (cudaTextureAddressMode &mode :
+         t.desc.addressMode) // wrap and mirror exist for normalised coordinates only
+        if (!d.normalizedCoords && (mode == cudaAddressModeWrap || mode == cudaAddressModeMirror))
+            mode = cudaAddressModeClamp;
     return true;
 }
-}  // namespace cuda_cpu
+} // namespace cuda_cpu
 
 using namespace cuda_cpu;
 
-cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource, const cudaTextureDesc* desc, const cudaResourceViewDesc* view) {
+cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, const cudaResourceDesc *resource,
+                                    const cudaTextureDesc *desc, const cudaResourceViewDesc *view)
+{
     return api("cudaCreateTextureObject", 0, "", [&]() -> cudaError_t {
         Texture t = {};
-        if (!object || !resource || !desc || view || !describe(t, *resource, *desc)) return cudaErrorInvalidValue;
-        Texture* kept = new Texture(t);
+        if (!object || !resource || !desc || view || !describe(t, *resource, *desc))
+            return cudaErrorInvalidValue;
+        Texture *kept = new Texture(t);
         textures.insert(kept);
         *object = (cudaTextureObject_t)kept;
         return cudaSuccess;
     });
 }
 
-cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object) {
+cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object)
+{
     return api("cudaDestroyTextureObject", 0, "", [&]() -> cudaError_t {
-        if (!textures.erase((Texture*)object)) return object ? cudaErrorInvalidValue : cudaSuccess;
-        delete (Texture*)object;
+        if (!textures.erase((Texture *)object)) return object ? cudaErrorInvalidValue : cudaSuccess;
+        delete (Texture *)object;
         return cudaSuccess;
     });
 }
 
-cudaError_t cudaMallocArray(cudaArray_t* array, const cudaChannelFormatDesc* desc, size_t width, size_t height, unsigned flags, const char* file, int line) {
+cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width,
+                            size_t height, unsigned flags, const char *file, int line)
+{
     return api("cudaMallocArray", 0, arguments("%zu, %zu", width, height), [&]() -> cudaError_t {
-        if (!array || !desc || !valid_format(*desc) || !width || flags) return cudaErrorInvalidValue;
+        if (!array || !desc || !valid_format(*desc) || !width || flags)
+            return cudaErrorInvalidValue;
         cudaArray a = {*desc, width, height, (size_t)(channels_of(*desc) * desc->x / 8), nullptr};
-        cudaError_t error = cudaMalloc(&a.data, width * (height ? height : 1) * a.texel, file, line);
+        cudaError_t error =
+            cudaMalloc(&a.data, width * (height ? height : 1) * a.texel, file, line);
         if (!error) *array = new cudaArray(a);
         return error;
     });
 }
 
-cudaError_t cudaFreeArray(cudaArray_t array) {
-    return api("cudaFreeArray", 0, arguments("%p", (void*)array), [&]() -> cudaError_t {
+cudaError_t cudaFreeArray(cudaArray_t array)
+{
+    return api("cudaFreeArray", 0, arguments("%p", (void *)array), [&]() -> cudaError_t {
         if (!array) return cudaSuccess;
         cudaError_t error = cudaFree(array->data);
         if (!error) delete array;
@@ -188,25 +223,35 @@ cudaError_t cudaFreeArray(cudaArray_t array) {
 }
 
 // x and width count bytes.
-static char* inside(const cudaArray* a, size_t x, size_t y, size_t width, size_t height) {
+static char *inside(const cudaArray *a, size_t x, size_t y, size_t width, size_t height)
+{
     size_t pitch = a ? a->width * a->texel : 0, rows = a && a->height ? a->height : 1;
-    return !a || x + width > pitch || y + height > rows ? nullptr : (char*)a->data + y * pitch + x;
+    return !a || x + width > pitch || y + height > rows ? nullptr : (char *)a->data + y * pitch + x;
 }
 
-cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void* src, size_t spitch, size_t width, size_t height, cudaMemcpyKind kind) {
-    char* p = inside(dst, x, y, width, height);
-    return p ? cudaMemcpy2D(p, dst->width * dst->texel, src, spitch, width, height, kind) : api("cudaMemcpy2DToArray", 0, "", [] { return cudaErrorInvalidValue; });
+cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch,
+                                size_t width, size_t height, cudaMemcpyKind kind)
+{
+    char *p = inside(dst, x, y, width, height);
+    return p ? cudaMemcpy2D(p, dst->width * dst->texel, src, spitch, width, height, kind)
+             : api("cudaMemcpy2DToArray", 0, "", [] { return cudaErrorInvalidValue; });
 }
 
-cudaError_t cudaMemcpy2DFromArray(void* dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y, size_t width, size_t height, cudaMemcpyKind kind) {
-    char* p = inside(src, x, y, width, height);
-    return p ? cudaMemcpy2D(dst, dpitch, p, src->width * src->texel, width, height, kind) : api("cudaMemcpy2DFromArray", 0, "", [] { return cudaErrorInvalidValue; });
+cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
+                                  size_t y, size_t width, size_t height, cudaMemcpyKind kind)
+{
+    char *p = inside(src, x, y, width, height);
+    return p ? cudaMemcpy2D(dst, dpitch, p, src->width * src->texel, width, height, kind)
+             : api("cudaMemcpy2DFromArray", 0, "", [] { return cudaErrorInvalidValue; });
 }
 
 // Rows lie one after another without a gap.
-cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void* src, size_t size, cudaMemcpyKind kind) {
-    char* p = inside(dst, x, y, 0, 0);
+cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t size,
+                              cudaMemcpyKind kind)
+{
+    char *p = inside(dst, x, y, 0, 0);
     size_t all = dst ? dst->width * dst->texel * (dst->height ? dst->height : 1) : 0;
-    bool fits = p && size <= all - (size_t)(p - (char*)dst->data);
-    return fits ? cudaMemcpy(p, src, size, kind) : api("cudaMemcpyToArray", 0, "", [] { return cudaErrorInvalidValue; });
+    bool fits = p && size <= all - (size_t)(p - (char *)dst->data);
+    return fits ? cudaMemcpy(p, src, size, kind)
+                : api("cudaMemcpyToArray", 0, "", [] { return cudaErrorInvalidValue; });
 }

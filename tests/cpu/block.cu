@@ -31,7 +31,10 @@ __global__ void declarations(int *out)
 {
     __shared__ int matrix[4][N / 4 + 1], one, other;
     __shared__ __align__(16) unsigned char bytes[N];
-    __shared__ struct { int a; float b; } pair;
+    __shared__ struct {
+        int a;
+        float b;
+    } pair;
     volatile __shared__ int flag;
     int t = threadIdx.x;
     matrix[t % 4][t / 4] = t;
@@ -44,13 +47,13 @@ __global__ void declarations(int *out)
         flag = 5;
     }
     __syncthreads();
-    out[t] = matrix[(t + 1) % 4][t / 4] + bytes[N - 1 - t] + one + other + pair.a + (int)pair.b + flag;
+    out[t] =
+        matrix[(t + 1) % 4][t / 4] + bytes[N - 1 - t] + one + other + pair.a + (int)pair.b + flag;
     if (t == 0 && (size_t)bytes % 16 != 0)
         out[0] = -1;
 }
 
-template <typename T, int COUNT>
-__global__ void typed(T *out)
+template <typename T, int COUNT> __global__ void typed(T *out)
 {
     __shared__ T box[COUNT];
     for (int i = threadIdx.x; i < COUNT; i += blockDim.x)
@@ -80,10 +83,12 @@ __global__ void dynamic_at_file_scope(int *out)
 __global__ void votes(int *out)
 {
     int t = threadIdx.x;
-    int count = __syncthreads_count(t % 3 == 0), all = __syncthreads_and(t < N), any = __syncthreads_or(t == 17);
+    int count = __syncthreads_count(t % 3 == 0), all = __syncthreads_and(t < N),
+        any = __syncthreads_or(t == 17);
     int none = __syncthreads_or(t > N), not_all = __syncthreads_and(t != 5);
     if (t == 9)
-        out[0] = count, out[1] = all != 0, out[2] = any != 0, out[3] = none != 0, out[4] = not_all != 0;
+        out[0] = count, out[1] = all != 0, out[2] = any != 0, out[3] = none != 0,
+        out[4] = not_all != 0;
 }
 
 int main()
@@ -111,7 +116,7 @@ int main()
     fetch();
     EXPECT(h[0] == 49);
 
-    dynamic<<<1, N, N * (sizeof(float) + sizeof(int))>>>(d, N);
+    dynamic<<<1, N, N *(sizeof(float) + sizeof(int))>>>(d, N);
     fetch();
     for (int t = 0; t < N; t++)
         EXPECT(h[t] == N - 1 - t + 2 * t);
@@ -121,7 +126,8 @@ int main()
 
     dynamic_at_file_scope<<<1, 32, 64 << 10>>>(d); // more than 48 KiB needs permission
     FAILS(cudaErrorInvalidValue, cudaPeekAtLastError());
-    OK(cudaFuncSetAttribute(dynamic_at_file_scope, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
+    OK(cudaFuncSetAttribute(dynamic_at_file_scope, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                            64 << 10));
     dynamic_at_file_scope<<<1, 32, 64 << 10>>>(d);
     OK(cudaDeviceSynchronize());
 

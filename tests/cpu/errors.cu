@@ -2,12 +2,24 @@
 #include <cassert>
 #include "test.h"
 
-__global__ void write_to(int *p) { p[threadIdx.x] = 1; }
-__global__ void check(int x) { assert(x > 3); }
-__global__ void give_up() { __trap(); }
+__global__ void write_to(int *p)
+{
+    p[threadIdx.x] = 1;
+}
+__global__ void check(int x)
+{
+    assert(x > 3);
+}
+__global__ void give_up()
+{
+    __trap();
+}
 __global__ void nothing() {}
 
-static void say(const char *what, cudaError_t error) { printf("%s: %d %s\n", what, error, cudaGetErrorName(error)); }
+static void say(const char *what, cudaError_t error)
+{
+    printf("%s: %d %s\n", what, error, cudaGetErrorName(error));
+}
 
 int main(int argc, char **argv)
 {
@@ -34,7 +46,8 @@ int main(int argc, char **argv)
         nothing<<<1, dim3(1, 1, 128)>>>();
     else if (!strcmp(name, "shared"))
         nothing<<<1, 32, 50000>>>();
-    else if (!strcmp(name, "unread")) { // nobody reads the error of cudaMalloc: the launch gets the blame
+    else if (!strcmp(name,
+                     "unread")) { // nobody reads the error of cudaMalloc: the launch gets the blame
         cudaMalloc(&q, (size_t)1 << 46);
         nothing<<<1, 32>>>();
     } else {

@@ -70,7 +70,10 @@ __global__ void registers(unsigned *out)
     out[threadIdx.x] = lane + (sm < 10000 ? 0 : 1000);
 }
 
-__global__ void speak() { printf("hello from thread %u of block %u, %s\n", threadIdx.x, blockIdx.x, "in turn"); }
+__global__ void speak()
+{
+    printf("hello from thread %u of block %u, %s\n", threadIdx.x, blockIdx.x, "in turn");
+}
 
 int main()
 {

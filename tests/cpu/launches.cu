@@ -5,26 +5,54 @@
 #define LAUNCH(kernel, blocks, threads, ...) kernel<<<blocks, threads>>>(__VA_ARGS__)
 #define BLOCKS (1 << 1)
 
-__global__ void set(int *x, int value) { x[blockIdx.x * blockDim.x + threadIdx.x] = value; }
-__global__ void overloaded(int *x, int a) { x[threadIdx.x] = a; }
-__global__ void overloaded(int *x, float a) { x[threadIdx.x] = (int)(a * 10); }
-template <typename T> __global__ void deduced(T *x, T value) { x[threadIdx.x] = value; }
-__global__ void with_default(int *x, int value = 77) { x[threadIdx.x] = value; }
-__global__ void __launch_bounds__(64, 2) bounded(int *x) { x[threadIdx.x] = 5; }
-static __global__ void by_value(int *x, int3 v, bool negate) { x[threadIdx.x] = (v.x + v.y * v.z) * (negate ? -1 : 1); }
+__global__ void set(int *x, int value)
+{
+    x[blockIdx.x * blockDim.x + threadIdx.x] = value;
+}
+__global__ void overloaded(int *x, int a)
+{
+    x[threadIdx.x] = a;
+}
+__global__ void overloaded(int *x, float a)
+{
+    x[threadIdx.x] = (int)(a * 10);
+}
+template <typename T> __global__ void deduced(T *x, T value)
+{
+    x[threadIdx.x] = value;
+}
+__global__ void with_default(int *x, int value = 77)
+{
+    x[threadIdx.x] = value;
+}
+__global__ void __launch_bounds__(64, 2) bounded(int *x)
+{
+    x[threadIdx.x] = 5;
+}
+static __global__ void by_value(int *x, int3 v, bool negate)
+{
+    x[threadIdx.x] = (v.x + v.y * v.z) * (negate ? -1 : 1);
+}
 
-namespace outer {
-namespace inner {
-template <typename T, int N, bool ADD = (N > 2)>
-__global__ void scaled(T *x)
+namespace outer
+{
+namespace inner
+{
+template <typename T, int N, bool ADD = (N > 2)> __global__ void scaled(T *x)
 {
     x[threadIdx.x] = ADD ? N * 100 : N;
 }
 } // namespace inner
-__global__ void plain(int *x) { x[threadIdx.x] = 9; }
+__global__ void plain(int *x)
+{
+    x[threadIdx.x] = 9;
+}
 } // namespace outer
 
-extern "C" __global__ void c_linkage(int *x) { x[threadIdx.x] = 12; }
+extern "C" __global__ void c_linkage(int *x)
+{
+    x[threadIdx.x] = 12;
+}
 
 struct Runner {
     int *x;
@@ -49,11 +77,7 @@ int main()
 
     set<<<1, 32>>>(d, 1);
     EXPECT(first() == 1);
-    set
-        <<<dim3(2, 1),
-           dim3(16, 1, 1),
-           0>>>(d,
-                2);
+    set<<<dim3(2, 1), dim3(16, 1, 1), 0>>>(d, 2);
     EXPECT(first() == 2);
     outer::inner::scaled<int, 3><<<1, 32>>>(d);
     EXPECT(first() == 300);
@@ -98,9 +122,14 @@ int main()
     EXPECT(first() == 10);
 
     int n = 20, calls = 0;
+    // clang-format off
     set<<<(n + 7) / 8, n < 30 ? 8 : 16>>>(d + 0, ++calls); // arguments are evaluated once, not once a thread
+    // clang-format on
     EXPECT(calls == 1 && first() == 1);
-    if (n > 3) set<<<1, 32>>>(d, 16); else set<<<1, 32>>>(d, 17);
+    if (n > 3)
+        set<<<1, 32>>>(d, 16);
+    else
+        set<<<1, 32>>>(d, 17);
     EXPECT(first() == 16);
 
     int value = 18, *x = d;
@@ -109,7 +138,8 @@ int main()
     EXPECT(first() == 18);
 
     // Not launches.
-    const char *text = "set<<<1, 32>>>(d, 99)", *raw = R"(set<<<1, 32>>>(d, "99"))"; // set<<<1, 32>>>(d, 99);
+    const char *text = "set<<<1, 32>>>(d, 99)",
+               *raw = R"(set<<<1, 32>>>(d, "99"))"; // set<<<1, 32>>>(d, 99);
     /* set<<<1, 32>>>(d, 99); */
     printf("%s %s %c\n", text, raw, '<');
     EXPECT((1 << 3 << 1) == 16 && first() == 18);

@@ -38,22 +38,33 @@ __global__ void atomics(Cells *c)
 
 __global__ void integers(unsigned *o)
 {
-    o[0] = __popc(0xf0f0), o[1] = __clz(1), o[2] = __ffs(8), o[3] = __brev(1), o[4] = __mulhi(INT_MAX, 8);
-    o[5] = __umulhi(UINT_MAX, 8), o[6] = __mul24(-3, 5), o[7] = __sad(-3, 5, 1), o[8] = __byte_perm(0x33221100, 0x77665544, 0x7531);
-    o[9] = __funnelshift_l(0x80000000, 1, 1), o[10] = __popcll(~0ull), o[11] = __clzll(1), o[12] = __ffsll(1ll << 40);
-    o[13] = min(3, -4), o[14] = max(3u, 4u), o[15] = __float_as_uint(1.5f), o[16] = __float2int_rn(2.5f), o[17] = __float2int_rz(-2.7f);
-    o[18] = __float2int_ru(2.1f), o[19] = __float2int_rd(-2.1f), o[20] = __float2int_rn(1e20f), o[21] = __double2int_rn(-3.5);
-    o[22] = __float2uint_rn(-1.0f), o[23] = __double2hiint(1.0), o[24] = (unsigned)__umul64hi(~0ull, 16), o[25] = __funnelshift_r(2, 1, 1);
+    o[0] = __popc(0xf0f0), o[1] = __clz(1), o[2] = __ffs(8), o[3] = __brev(1),
+    o[4] = __mulhi(INT_MAX, 8);
+    o[5] = __umulhi(UINT_MAX, 8), o[6] = __mul24(-3, 5), o[7] = __sad(-3, 5, 1),
+    o[8] = __byte_perm(0x33221100, 0x77665544, 0x7531);
+    o[9] = __funnelshift_l(0x80000000, 1, 1), o[10] = __popcll(~0ull), o[11] = __clzll(1),
+    o[12] = __ffsll(1ll << 40);
+    o[13] = min(3, -4), o[14] = max(3u, 4u), o[15] = __float_as_uint(1.5f),
+    o[16] = __float2int_rn(2.5f), o[17] = __float2int_rz(-2.7f);
+    o[18] = __float2int_ru(2.1f), o[19] = __float2int_rd(-2.1f), o[20] = __float2int_rn(1e20f),
+    o[21] = __double2int_rn(-3.5);
+    o[22] = __float2uint_rn(-1.0f), o[23] = __double2hiint(1.0),
+    o[24] = (unsigned)__umul64hi(~0ull, 16), o[25] = __funnelshift_r(2, 1, 1);
     o[26] = __float2int_rn(NAN), o[27] = __clz(0), o[28] = __ffs(0);
 }
 
 __global__ void floats(float *o)
 {
-    o[0] = rsqrtf(4.0f), o[1] = __fdividef(6, 3), o[2] = __saturatef(1.5f), o[3] = sinpif(0.5f), o[4] = cospif(1.0f), o[5] = exp2f(3);
-    o[6] = __expf(0), o[7] = __logf(1), o[8] = __powf(2, 3), o[9] = fmaf(2, 3, 4), o[10] = __frcp_rn(4), o[11] = fminf(NAN, 2);
-    o[12] = max(1.5f, 2.0f), o[13] = norm3df(2, 3, 6), o[14] = (float)rsqrt(16.0), o[15] = __fmaf_rn(1, 2, 3), o[16] = copysignf(1, -0.0f);
-    o[17] = rintf(2.5f), o[18] = truncf(-2.5f), o[19] = fabsf(-3), o[20] = hypotf(3, 4), o[21] = __int_as_float(0x40490fdb);
-    o[22] = __half2float(__float2half(0.1f)), o[23] = __half2float(__float2half(65519.0f)), o[24] = __half2float(__float2half(1e-7f));
+    o[0] = rsqrtf(4.0f), o[1] = __fdividef(6, 3), o[2] = __saturatef(1.5f), o[3] = sinpif(0.5f),
+    o[4] = cospif(1.0f), o[5] = exp2f(3);
+    o[6] = __expf(0), o[7] = __logf(1), o[8] = __powf(2, 3), o[9] = fmaf(2, 3, 4),
+    o[10] = __frcp_rn(4), o[11] = fminf(NAN, 2);
+    o[12] = max(1.5f, 2.0f), o[13] = norm3df(2, 3, 6), o[14] = (float)rsqrt(16.0),
+    o[15] = __fmaf_rn(1, 2, 3), o[16] = copysignf(1, -0.0f);
+    o[17] = rintf(2.5f), o[18] = truncf(-2.5f), o[19] = fabsf(-3), o[20] = hypotf(3, 4),
+    o[21] = __int_as_float(0x40490fdb);
+    o[22] = __half2float(__float2half(0.1f)), o[23] = __half2float(__float2half(65519.0f)),
+    o[24] = __half2float(__float2half(1e-7f));
 }
 
 int main()
@@ -64,7 +75,8 @@ int main()
     OK(cudaMemcpy(c, &h, sizeof h, cudaMemcpyHostToDevice));
     atomics<<<8, 128>>>(c);
     OK(cudaMemcpy(&h, c, sizeof h, cudaMemcpyDeviceToHost));
-    printf("%d %d %d %d %x %x %d %d\n", h.i[0], h.i[1], h.i[2], h.i[3], h.i[4], h.i[5], h.i[6], h.i[7] != 0);
+    printf("%d %d %d %d %x %x %d %d\n", h.i[0], h.i[1], h.i[2], h.i[3], h.i[4], h.i[5], h.i[6],
+           h.i[7] != 0);
     printf("%u %u %u %u %u %u\n", h.u[0], h.u[1], h.u[2], h.u[3], h.u[4], h.u[7]);
     printf("%llx %llx %g %g %g\n", h.l[0], h.l[1], h.f[0], h.f[1], h.d);
 

@@ -6,7 +6,8 @@ __global__ void mark(unsigned *out)
 {
     unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
     unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    unsigned who = blockIdx.x * 3 + blockIdx.y * 5 + blockIdx.z * 7 + threadIdx.x * 11 + threadIdx.y * 13 + threadIdx.z * 17;
+    unsigned who = blockIdx.x * 3 + blockIdx.y * 5 + blockIdx.z * 7 + threadIdx.x * 11 +
+                   threadIdx.y * 13 + threadIdx.z * 17;
     atomicAdd(&out[block * (blockDim.x * blockDim.y * blockDim.z) + thread], who + 1);
 }
 
@@ -36,7 +37,8 @@ int main(int argc, char **argv)
     std::vector<unsigned> h(most);
     OK(cudaMalloc(&d, most * sizeof *d));
     while (checked < shapes && !failures) {
-        dim3 b(1 + random_below(random_below(8) ? 40 : 1024), 1 + random_below(8), 1 + random_below(4));
+        dim3 b(1 + random_below(random_below(8) ? 40 : 1024), 1 + random_below(8),
+               1 + random_below(4));
         dim3 g(1 + random_below(6), 1 + random_below(4), 1 + random_below(3));
         unsigned threads = b.x * b.y * b.z, total = threads * g.x * g.y * g.z;
         if (threads > 1024 || total > most)
@@ -52,7 +54,8 @@ int main(int argc, char **argv)
                     for (unsigned tz = 0; tz < b.z; tz++)
                         for (unsigned ty = 0; ty < b.y; ty++)
                             for (unsigned tx = 0; tx < b.x; tx++)
-                                wrong += h[i++] != bx * 3 + by * 5 + bz * 7 + tx * 11 + ty * 13 + tz * 17 + 1;
+                                wrong += h[i++] !=
+                                         bx * 3 + by * 5 + bz * 7 + tx * 11 + ty * 13 + tz * 17 + 1;
         EXPECT(wrong == 0);
         if (checked % 10)
             continue;

@@ -9,7 +9,10 @@ __global__ void add(int *x, int value, int n)
         x[i] += value;
 }
 
-static void CUDART_CB count_call(void *data) { ++*(int *)data; }
+static void CUDART_CB count_call(void *data)
+{
+    ++*(int *)data;
+}
 
 int main()
 {

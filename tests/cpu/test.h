@@ -7,32 +7,33 @@
 
 static int failures = 0;
 
-#define EXPECT(condition)                                                       \
-    do {                                                                        \
-        if (!(condition)) {                                                     \
-            printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);    \
-            failures++;                                                         \
-        }                                                                       \
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                       \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
-#define OK(call)                                                                \
-    do {                                                                        \
-        cudaError_t error_ = (call);                                            \
-        if (error_ != cudaSuccess) {                                            \
-            printf("%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, error_, cudaGetErrorName(error_)); \
-            failures++;                                                         \
-        }                                                                       \
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        cudaError_t error_ = (call);                                                               \
+        if (error_ != cudaSuccess) {                                                               \
+            printf("%s:%d: %s: %d %s\n", __FILE__, __LINE__, #call, error_,                        \
+                   cudaGetErrorName(error_));                                                      \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
 // Must fail with this error; the error is read, so that it does not show up again.
-#define FAILS(error, call)                                                      \
-    do {                                                                        \
-        cudaError_t error_ = (call);                                            \
-        cudaGetLastError();                                                     \
-        if (error_ != (error)) {                                                \
-            printf("%s:%d: %s: %d instead of %s\n", __FILE__, __LINE__, #call, error_, #error); \
-            failures++;                                                         \
-        }                                                                       \
+#define FAILS(error, call)                                                                         \
+    do {                                                                                           \
+        cudaError_t error_ = (call);                                                               \
+        cudaGetLastError();                                                                        \
+        if (error_ != (error)) {                                                                   \
+            printf("%s:%d: %s: %d instead of %s\n", __FILE__, __LINE__, #call, error_, #error);    \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
 static int finish()

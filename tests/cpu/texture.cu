@@ -7,14 +7,18 @@ __global__ void sample(cudaTextureObject_t t, const float2 *at, float *out, int 
     if (i < n)
         out[i] = tex2D<float>(t, at[i].x, at[i].y);
 }
-__global__ void sample_1d(cudaTextureObject_t linear, float *out) { out[threadIdx.x] = tex1Dfetch<float>(linear, (int)threadIdx.x - 1); }
+__global__ void sample_1d(cudaTextureObject_t linear, float *out)
+{
+    out[threadIdx.x] = tex1Dfetch<float>(linear, (int)threadIdx.x - 1);
+}
 __global__ void sample_bytes(cudaTextureObject_t t, float *out)
 {
     float4 v = tex2D<float4>(t, threadIdx.x + 0.5f, 0.5f);
     out[threadIdx.x] = v.x + 10 * v.y + 100 * v.z + 1000 * v.w;
 }
 
-static const float2 points[] = {{0.5f, 0.5f}, {1.0f, 0.5f}, {1.25f, 1.5f}, {3.75f, 2.0f}, {-0.6f, 0.5f}, {4.8f, 1.2f}, {9.3f, -2.7f}, {2.1f, 7.9f}};
+static const float2 points[] = {{0.5f, 0.5f},  {1.0f, 0.5f}, {1.25f, 1.5f}, {3.75f, 2.0f},
+                                {-0.6f, 0.5f}, {4.8f, 1.2f}, {9.3f, -2.7f}, {2.1f, 7.9f}};
 
 int main()
 {
@@ -25,7 +29,8 @@ int main()
     cudaArray_t array;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
     OK(cudaMallocArray(&array, &format, W, H));
-    OK(cudaMemcpy2DToArray(array, 0, 0, picture, sizeof picture[0], sizeof picture[0], H, cudaMemcpyHostToDevice));
+    OK(cudaMemcpy2DToArray(array, 0, 0, picture, sizeof picture[0], sizeof picture[0], H,
+                           cudaMemcpyHostToDevice));
     float2 *at, scaled[POINTS];
     float *out;
     OK(cudaMalloc(&at, sizeof points));
@@ -35,7 +40,8 @@ int main()
     memset(&resource, 0, sizeof resource);
     resource.resType = cudaResourceTypeArray;
     resource.res.array.array = array;
-    const cudaTextureAddressMode modes[] = {cudaAddressModeClamp, cudaAddressModeBorder, cudaAddressModeWrap, cudaAddressModeMirror};
+    const cudaTextureAddressMode modes[] = {cudaAddressModeClamp, cudaAddressModeBorder,
+                                            cudaAddressModeWrap, cudaAddressModeMirror};
     for (auto filter : {cudaFilterModePoint, cudaFilterModeLinear})
         for (auto mode : modes) {
             cudaTextureDesc d;

@@ -40,7 +40,8 @@ __global__ void votes(unsigned *out)
         out[5] = half;
 }
 
-__global__ void sum_of_many(const int *in, int n, int *out) // the warp-shuffle reduction of many programs
+__global__ void sum_of_many(const int *in, int n,
+                            int *out) // the warp-shuffle reduction of many programs
 {
     __shared__ int of_warp[32];
     int sum = 0, lane = threadIdx.x % warpSize, warp = threadIdx.x / warpSize;

@@ -3,21 +3,25 @@
 #pragma GCC system_header
 #include "cuda_runtime.h"
 
-inline unsigned short cuda_cpu_to_half(float f) {
+inline unsigned short cuda_cpu_to_half(float f)
+{
     unsigned x = __float_as_uint(f), sign = x >> 16 & 0x8000, a = x & 0x7fffffff;
-    if (a > 0x7f800000) return (unsigned short)(sign | 0x7fff);      // NaN
-    if (a >= 0x47800000 - 0x1000) return (unsigned short)(sign | 0x7c00);  // 65520 and more: infinity
-    if (a < 0x38800000) {                                            // below 2^-14: steps of 2^-24
+    if (a > 0x7f800000) return (unsigned short)(sign | 0x7fff); // NaN
+    if (a >= 0x47800000 - 0x1000)
+        return (unsigned short)(sign | 0x7c00); // 65520 and more: infinity
+    if (a < 0x38800000) {                       // below 2^-14: steps of 2^-24
         float steps = __uint_as_float(a) * 16777216.0f;
         return (unsigned short)(sign | (unsigned)rintf(steps));
     }
     unsigned rounded = a + 0xfff + (a >> 13 & 1);
     return (unsigned short)(sign | ((rounded >> 13) - (112 << 10)));
 }
-inline float cuda_cpu_from_half(unsigned short h) {
+inline float cuda_cpu_from_half(unsigned short h)
+{
     unsigned sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
     if (exponent == 31) return __uint_as_float(sign | 0x7f800000 | mantissa << 13);
-    float value = exponent ? __uint_as_float((exponent + 112) << 23 | mantissa << 13) : (float)mantissa / 16777216.0f;
+    float value = exponent ? __uint_as_float((exponent + 112) << 23 | mantissa << 13)
+                           : (float)mantissa / 16777216.0f;
     return sign ? -value : value;
 }
 
@@ -28,10 +32,10 @@ struct alignas(2) __half {
     __half(double f) : __half((float)f) {}
     __half(int i) : __half((float)i) {}
     operator float() const { return cuda_cpu_from_half(bits); }
-    __half& operator+=(float f) { return *this = __half(*this + f); }
-    __half& operator-=(float f) { return *this = __half(*this - f); }
-    __half& operator*=(float f) { return *this = __half(*this * f); }
-    __half& operator/=(float f) { return *this = __half(*this / f); }
+    __half &operator+=(float f) { return *this = __half(*this + f); }
+    __half &operator-=(float f) { return *this = __half(*this - f); }
+    __half &operator*=(float f) { return *this = __half(*this * f); }
+    __half &operator/=(float f) { return *this = __half(*this / f); }
 };
 typedef __half half;
 inline __half __float2half(float f) { return __half(f); }
@@ -40,7 +44,12 @@ inline __half __double2half(double d) { return __half(d); }
 inline float __half2float(__half h) { return (float)h; }
 inline __half __int2half_rn(int i) { return __half((float)i); }
 inline unsigned short __half_as_ushort(__half h) { return h.bits; }
-inline __half __ushort_as_half(unsigned short bits) { __half h; h.bits = bits; return h; }
+inline __half __ushort_as_half(unsigned short bits)
+{
+    __half h;
+    h.bits = bits;
+    return h;
+}
 inline __half operator+(__half a, __half b) { return __half((float)a + (float)b); }
 inline __half operator-(__half a, __half b) { return __half((float)a - (float)b); }
 inline __half operator*(__half a, __half b) { return __half((float)a * (float)b); }

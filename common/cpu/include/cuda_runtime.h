@@ -3,7 +3,8 @@
 #pragma once
 #pragma GCC system_header
 #ifndef __cplusplus
-#error "the CPU backend's cuda_runtime.h is for C++ (.cu, .cpp): compile C files that need it as C++"
+#error                                                                                             \
+    "the CPU backend's cuda_runtime.h is for C++ (.cu, .cpp): compile C files that need it as C++"
 #endif
 #if __cplusplus < 201703L
 #error "the CPU backend needs C++17 or newer"
