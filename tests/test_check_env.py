@@ -153,7 +153,14 @@ def test_unknown_facts_are_named(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--nonsense"], ["extra"], ["--save"], ["--facts"], ["--explain", "209", "--save", "x"]],
+    [
+        ["--nonsense"],
+        ["extra"],
+        ["--save"],
+        ["--facts"],
+        ["--explain", "209", "--save", "x"],
+        ["--save", "-"],
+    ],
 )
 def test_wrong_command_line(arguments):
     code, out, err = check_env(*arguments)
@@ -807,6 +814,16 @@ def test_proprietary_module_on_blackwell(machine):
     machine.probe(driver_version=12090, init_error=100)
     machine.gcc()
     assert machine.judged()[1][0] == "CHECK_OPEN_MODULES"
+
+
+def test_numba(machine):
+    sound(machine)
+    numba = {"torch": None, "numba": {"version": "0.61.0", "cuda_available": False}}
+    machine.tool("python3", "echo 'FACTS%s'\n" % json.dumps(numba))
+    assert machine.judged()[:2] == (0, ["NUMBA_SEES_NO_GPU"])
+    machine.env["CUDA_VISIBLE_DEVICES"] = ""
+    machine.probe(driver_version=12040, init_error=100)
+    assert machine.judged()[:2] == (1, ["CUDA_VISIBLE_DEVICES_HIDES_GPU"])
 
 
 def test_driver_newer_than_the_tables(machine):

@@ -727,6 +727,8 @@ def judge(facts):
         if first:
             found.append(first)
     for rule in ORDER:
+        if rule is rule_numba and any(f.severity == PROBLEM for f in found):
+            continue  # it would only repeat what hides the GPU
         d = rule(v)
         if (
             d
