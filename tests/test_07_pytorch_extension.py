@@ -57,6 +57,39 @@ def test_library_answers_wrong_arguments_with_an_error_code(demo_folder):
     assert forward(1, 4096, 4096, 1 << 60, 0.0, None) == invalid, "more blocks than a grid has"
 
 
+ROUNDING = """
+#include "%s/csrc/threshold_relu.cu"
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+    uint16_t *d_x, h_x[2] = {(uint16_t)strtol(argv[3], NULL, 16), 0};
+    h_x[1] = h_x[0] + 1; // the next larger number
+    cudaMalloc((void **)&d_x, sizeof(h_x));
+    cudaMemcpy(d_x, h_x, sizeof(h_x), cudaMemcpyHostToDevice);
+    int error = threshold_relu_forward((enum threshold_relu_type)atoi(argv[1]), d_x, d_x, 2, atof(argv[2]), 0);
+    cudaMemcpy(h_x, d_x, sizeof(h_x), cudaMemcpyDeviceToHost);
+    cudaFree(d_x);
+    return printf("%%d %%x %%x", error, h_x[0], h_x[1]) < 0 || argc != 4;
+}
+"""
+
+
+def test_thresholds_are_rounded_to_the_nearest_even(tmp_path):
+    """The pattern that a threshold becomes is dropped, and the next one above is kept."""
+    (tmp_path / "rounding.cu").write_text(ROUNDING % LESSON)
+    built = run_command([ROOT / "scripts" / "nvcc-cpu", tmp_path / "rounding.cu", "-o", tmp_path / "rounding"])
+    assert built.code == 0, built
+    half, bfloat16 = 2, 3
+    for kind, threshold, bits in [
+            (half, "0.1", 0x2e66), (half, "2049", 0x6800), (half, "2051", 0x6802), (half, "0", 0x0000),
+            (half, "65519", 0x7bff), (half, "7e-8", 0x0001), (half, "inf", 0x7c00),
+            (bfloat16, "0.1", 0x3dcd), (bfloat16, "257", 0x4380), (bfloat16, "259", 0x4382),
+            (bfloat16, "0", 0x0000), (bfloat16, "inf", 0x7f80)]:
+        result = run_command([tmp_path / "rounding", kind, threshold, f"{bits:x}"])
+        assert result.out == f"0 0 {bits + 1:x}", (threshold, result)
+
+
 @needs_nvcc
 def test_bare_nvcc_builds_the_demo(tmp_path):
     result = run_command(["nvcc", LESSON / "threshold_relu_demo.cu", "-o", tmp_path / "demo"])
