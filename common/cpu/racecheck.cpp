@@ -138,8 +138,9 @@ void __tsan_write_range(void *p, size_t n) { access(p, n, true, false, PC); }
     void __tsan_write##bytes(void *p) { access(p, bytes, true, false, PC); }                       \
     void __tsan_unaligned_read##bytes(void *p) { access(p, bytes, false, false, PC); }             \
     void __tsan_unaligned_write##bytes(void *p) { access(p, bytes, true, false, PC); }
-PLAIN(1)
-PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
+// clang-format off
+PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
+// clang-format on
 
 // The atomics themselves: done, and remembered as atomic.
 #define FETCH(bits, T, name, builtin)                                                              \
@@ -180,8 +181,10 @@ PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
         __atomic_compare_exchange_n(p, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);          \
         return c;                                                                                  \
     }
-    ATOMIC(8, unsigned char) ATOMIC(16, unsigned short) ATOMIC(32, unsigned)
-        ATOMIC(64, unsigned long) void __tsan_atomic_thread_fence(int)
+    // clang-format off
+ATOMIC(8, unsigned char) ATOMIC(16, unsigned short) ATOMIC(32, unsigned) ATOMIC(64, unsigned long)
+    // clang-format on
+    void __tsan_atomic_thread_fence(int)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
