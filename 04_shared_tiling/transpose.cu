@@ -10,19 +10,20 @@
 #include "../common/lesson.h"
 
 enum { TILE = 32, THREADS_Y = 8 };    // naive, tiled, padded: 32 x 8 threads, 4 elements each
-enum { BIG = 64, QUADS = BIG / 4 };   // big, wide: 64 x 64 elements, 256 threads, 16 each
-enum { BIG_THREADS = QUADS * QUADS }; // wide: one 4 x 4 square of elements a thread
+enum { WIDE = 64, QUADS = WIDE / 4 }; // wide: 64 x 64 elements, 256 threads, 16 each
+enum { TALL = 128, BROAD = 64, SHIFT_THREADS = 512, SHIFT_WARPS = SHIFT_THREADS / 32 }; // shifted
+enum { SECTOR = 32 / sizeof(float) };
+enum { WIDE_THREADS = QUADS * QUADS };          // wide: one 4 x 4 square of elements a thread
 enum { MAX_SIDE = 1 << 24, CHECKED = 1 << 24 }; // CHECKED: elements of the result compared at most
 
-// The limit: reads every element once and writes it once, 16 bytes at a time.
+// The limit: reads every element once and writes it once, 16 bytes a thread.
 __global__ void copy(size_t rows, size_t cols, const float *in, float *out)
 {
-    size_t n = rows * cols, step = (size_t)gridDim.x * blockDim.x;
-    size_t first = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    for (size_t i = first; i < n / 4; i += step)
+    size_t n = rows * cols, i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n / 4)
         ((float4 *)out)[i] = ((const float4 *)in)[i];
-    if (first < n % 4)
-        out[n - 1 - first] = in[n - 1 - first];
+    if (i < n % 4) // what is left over when n is not divisible by 4
+        out[n - 1 - i] = in[n - 1 - i];
 }
 
 // Tiles are numbered row by row in a one-dimensional grid: gridDim.y would end at 65535.
@@ -78,22 +79,45 @@ __global__ void padded(size_t rows, size_t cols, const float *in, float *out)
             out[(c.x + i) * rows + c.y + tx] = tile[tx][i];
 }
 
-// A tile of 64 x 64: 16 loads a thread are under way before the first is needed, and each line of
-// global memory is used longer.
-__global__ void big(size_t rows, size_t cols, const float *in, float *out)
+// The same numbered column by column: blocks that run together write to neighbouring pieces of the
+// same rows of the output.
+static __device__ struct corner column_corner(size_t rows, size_t height, size_t width)
 {
-    __shared__ float tile[BIG][BIG + 1];
-    struct corner c = tile_corner(cols, BIG);
-    int ty = threadIdx.x / BIG, tx = threadIdx.x % BIG;
+    size_t tiles_y = (rows + height - 1) / height;
+    struct corner c = {blockIdx.x % tiles_y * height, blockIdx.x / tiles_y * width};
+    return c;
+}
+
+// Memory moves in sectors of 32 bytes. When `rows` is not divisible by 8, the rows of the output begin
+// in the middle of one, and so does each piece that a tile writes: two tiles write parts of the same
+// sector. Here a tile holds 8 rows more than it writes, and each row of the output takes that part of
+// it that begins with a sector. For any rows and cols.
+__global__ void shifted(size_t rows, size_t cols, const float *in, float *out)
+{
+    __shared__ float tile[TALL + SECTOR][BROAD + 1];
+    struct corner c = column_corner(rows + SECTOR - 1, TALL, BROAD);
+    long long y0 = (long long)c.y - SECTOR, end = (long long)rows; // the first tile begins outside
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < BIG; i += BIG_THREADS / BIG)
-        if (c.y + ty + i < rows && c.x + tx < cols)
-            tile[ty + i][tx] = in[(c.y + ty + i) * cols + c.x + tx];
-    __syncthreads(); // the column below was written by other threads
+    for (int i = 0; i < TALL + SECTOR; i += SHIFT_WARPS)
 #pragma unroll
-    for (int i = 0; i < BIG; i += BIG_THREADS / BIG)
-        if (c.x + ty + i < cols && c.y + tx < rows)
-            out[(c.x + ty + i) * rows + c.y + tx] = tile[tx][ty + i];
+        for (int j = 0; j < BROAD; j += 32) {
+            int y = i + warp, x = j + lane;
+            if (y < TALL + SECTOR && y0 + y >= 0 && y0 + y < end && c.x + x < cols)
+                tile[y][x] = in[(y0 + y) * cols + c.x + x];
+        }
+    __syncthreads(); // the columns below were written by other threads
+#pragma unroll
+    for (int i = 0; i < BROAD; i += SHIFT_WARPS) {
+        size_t x = c.x + i + warp;
+        int skip = SECTOR - (int)(x * rows % SECTOR); // then x * rows + y0 + skip begins a sector
+#pragma unroll
+        for (int j = 0; j < TALL; j += 32) {
+            int y = skip + j + lane;
+            if (x < cols && y0 + y >= 0 && y0 + y < end)
+                out[x * rows + y0 + y] = tile[y][i + warp];
+        }
+    }
 }
 
 // 16 bytes an access on both sides, for rows and cols divisible by 4. A thread loads a square of 4 x 4,
@@ -108,8 +132,8 @@ __global__ void big(size_t rows, size_t cols, const float *in, float *out)
 // Therefore the float4s of a row are permuted, differently for every 4 rows (a swizzle, by XOR).
 __global__ void wide(size_t rows, size_t cols, const float *in, float *out)
 {
-    __shared__ float4 tile[BIG][QUADS]; // row: x in the input; float4: four y
-    struct corner c = tile_corner(cols, BIG);
+    __shared__ float4 tile[WIDE][QUADS]; // row: x in the input; float4: four y
+    struct corner c = column_corner(rows, WIDE, WIDE);
     int ty = threadIdx.x / QUADS, tx = threadIdx.x % QUADS;
     if (c.y + ty * 4 < rows && c.x + tx * 4 < cols) {
         const float *from = in + (c.y + ty * 4) * cols + c.x + tx * 4;
@@ -122,7 +146,7 @@ __global__ void wide(size_t rows, size_t cols, const float *in, float *out)
     }
     __syncthreads(); // the rows below were written by other threads
 #pragma unroll
-    for (int i = 0; i < BIG; i += BIG_THREADS / QUADS) {
+    for (int i = 0; i < WIDE; i += WIDE_THREADS / QUADS) {
         int x = ty + i;
         if (c.x + x < cols && c.y + tx * 4 < rows)
             *(float4 *)(out + (c.x + x) * rows + c.y + tx * 4) = tile[x][tx ^ (x / 4)];
@@ -163,9 +187,9 @@ static int verify_rows(const char *name, size_t rows, size_t cols, const float *
     return verify_end(&v);
 }
 
-static unsigned tiles_of(size_t rows, size_t cols, size_t side)
+static unsigned tiles_of(size_t rows, size_t cols, size_t height, size_t width)
 {
-    return (unsigned)(((rows + side - 1) / side) * ((cols + side - 1) / side));
+    return (unsigned)(((rows + height - 1) / height) * ((cols + width - 1) / width));
 }
 
 int main(int argc, char **argv)
@@ -192,16 +216,18 @@ int main(int argc, char **argv)
     CUDA_CHECK(cudaMemcpy(d_in, h_in, bytes, cudaMemcpyHostToDevice));
     free(h_in);
 
-    const dim3 small_block(TILE, THREADS_Y), big_block(BIG_THREADS);
-    const unsigned small_tiles = tiles_of(rows, cols, TILE), big_tiles = tiles_of(rows, cols, BIG);
+    const dim3 small_block(TILE, THREADS_Y), wide_block(WIDE_THREADS);
+    const unsigned small_tiles = tiles_of(rows, cols, TILE, TILE);
+    const unsigned wide_tiles = tiles_of(rows, cols, WIDE, WIDE);
+    const unsigned shift_tiles = tiles_of(rows + SECTOR - 1, cols, TALL, BROAD);
     const int fours = rows % 4 == 0 && cols % 4 == 0;
     const struct step steps[STEPS] = {
-        {"copy (the limit)", copy, (unsigned)device_facts.sm_count * 8, big_block},
+        {"copy (the limit)", copy, (unsigned)((n / 4 + WIDE_THREADS) / WIDE_THREADS), wide_block},
         {"naive", naive, small_tiles, small_block},
         {"tiled 32x32", tiled, small_tiles, small_block},
         {"padded 32x33", padded, small_tiles, small_block},
-        {"big 64x65", big, big_tiles, big_block},
-        {"wide 64x64, 16 bytes both ways", wide, big_tiles, big_block},
+        {"shifted to whole sectors", shifted, shift_tiles, dim3(SHIFT_THREADS)},
+        {"wide 64x64, 16 bytes both ways", wide, wide_tiles, wide_block},
     };
     struct timing times[STEPS];
     printf("%zu rows x %zu columns, %.1f MB read and as much written\n", rows, cols, bytes / 1e6);
