@@ -63,7 +63,7 @@ def test_a_feature_works_in_every_order(name, tmp_path):
     assert warnings.err == "" and warnings.out == ""
     outputs = set()
     for order in ORDERS:
-        result = run_command([program, 200], env={**order, "CUDA_CPU_LEAKCHECK": 1})
+        result = run_command([program, 200], env={**order, "CUDA_CPU_LEAKCHECK": 1, "CUDA_CPU_STRICT": 1})
         assert result.code == 0 and result.out.rstrip().endswith("ok"), (order, result)
         assert result.err == "", (order, result)
         outputs.add(result.out)
@@ -250,6 +250,18 @@ def test_address_sanitizer_names_the_line_of_the_kernel(bug, kind, mark, built):
     assert bad.code != 0 and f"AddressSanitizer: {kind}" in bad.err, bad
     first = re.search(r"#0 .* in (\S+?)[(<].*bugs\.cu:(\d+)", bad.err)
     assert first and int(first.group(2)) == marks("bugs.cu")[mark], bad
+
+
+def test_host_code_that_reads_device_memory_is_found(built):
+    program = built("bugs", "-fsanitize=address,undefined")
+    assert run_command([program, "host", "good"]).code == 0
+    bad = run_command([program, "host", "bad"])
+    assert bad.code != 0 and f"bugs.cu:{marks('bugs.cu')['host']}" in bad.err and "use-after-poison" in bad.err, bad
+    assert run_command([built("bugs"), "host", "bad"]).code == 0, "what differs on purpose: it works, unless ..."
+    for kind in ("good", "bad"):
+        result = run_command([built("bugs"), "host", kind], env={"CUDA_CPU_STRICT": 1})
+        assert (result.code == 0) == (kind == "good"), result
+    assert result.code == -11 and "host code touches device memory" in result.err, result
 
 
 def test_memory_never_freed_is_reported_with_its_line(built):

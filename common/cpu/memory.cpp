@@ -10,6 +10,8 @@
 extern "C" { // present when the program is linked with -fsanitize=address
 void __asan_init() __attribute__((weak));
 int __asan_address_is_poisoned(const void *p) __attribute__((weak));
+void __asan_poison_memory_region(const void *p, size_t size) __attribute__((weak));
+void __asan_unpoison_memory_region(const void *p, size_t size) __attribute__((weak));
 }
 
 namespace cuda_cpu
@@ -129,6 +131,34 @@ static std::map<const char *, Allocation>::iterator find(const void *p)
     return (const char *)p < a->first + size ? a : allocations.end();
 }
 
+// On a GPU the host cannot read device memory. Here it can, which hides a mistake, unless the program is built
+// for ASan, or CUDA_CPU_STRICT is set: then device memory is open to kernels and copies only.
+static void set_access(const char *p, const Allocation &a, bool open)
+{
+    bool own_range = a.pool && a.pool->maximum;
+    if (a.owner != DEVICE || in_kernel()) return;
+    if (with_asan() && !own_range)
+        (open ? __asan_unpoison_memory_region : __asan_poison_memory_region)(p, a.size);
+    else if (settings().strict)
+        mprotect((void *)p, round_up(a.size), open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+static int device_open = 0;
+
+static void open_all(bool open)
+{
+    if (!with_asan() && !settings().strict) return;
+    for (auto &[p, a] : allocations) set_access(p, a, open);
+}
+DeviceOpen::DeviceOpen()
+{
+    if (device_open++ == 0) open_all(true);
+}
+DeviceOpen::~DeviceOpen()
+{
+    if (--device_open == 0) open_all(false);
+}
+
 static cudaError_t allocate(void **p, size_t size, Owner owner, CUmemPoolHandle_st *pool,
                             const char *file, int line, unsigned flags = 0)
 {
@@ -159,7 +189,8 @@ static cudaError_t allocate(void **p, size_t size, Owner owner, CUmemPoolHandle_
     if (pool) pool->used += whole;
     if (pool && pool->used > pool->used_high) pool->used_high = pool->used;
     poison(memory, size);
-    allocations[(const char *)memory] = {size, owner, pool, file, line, flags};
+    Allocation &kept = allocations[(const char *)memory] = {size, owner, pool, file, line, flags};
+    if (!device_open) set_access((const char *)memory, kept, false);
     *p = memory;
     return cudaSuccess;
 }
@@ -171,6 +202,7 @@ static cudaError_t release(void *p, bool host)
     if (found == allocations.end()) return cudaErrorInvalidValue;
     Allocation a = found->second;
     if (host != (a.owner == PINNED) || a.owner == REGISTERED) return cudaErrorInvalidValue;
+    set_access((const char *)p, a, true);
     allocations.erase(found);
     if (a.owner == DEVICE) device_used -= round_up(a.size);
     if (a.pool) a.pool->used -= round_up(a.size);
@@ -246,6 +278,7 @@ static cudaError_t check_copy(const void *dst, const void *src, size_t to_size, 
 cudaError_t copy(void *dst, const void *src, size_t size, cudaMemcpyKind kind)
 {
     if (size == 0) return cudaSuccess;
+    DeviceOpen open;
     cudaError_t error = check_copy(dst, src, size, size, kind);
     if (error == cudaSuccess) memmove(dst, src, size);
     return error;
@@ -256,6 +289,7 @@ static cudaError_t copy_2d(void *dst, size_t dpitch, const void *src, size_t spi
 {
     if (width == 0 || height == 0) return cudaSuccess;
     if (width > dpitch || width > spitch) return cudaErrorInvalidPitchValue;
+    DeviceOpen open;
     cudaError_t error =
         check_copy(dst, src, dpitch * (height - 1) + width, spitch * (height - 1) + width, kind);
     for (size_t y = 0; y < height && error == cudaSuccess; y++)
@@ -267,6 +301,7 @@ static cudaError_t set_2d(void *p, size_t pitch, int value, size_t width, size_t
 {
     if (width == 0 || height == 0) return cudaSuccess;
     if (height > 1 && width > pitch) return cudaErrorInvalidValue;
+    DeviceOpen open;
     if (!valid_side(p, pitch * (height - 1) + width, true)) return cudaErrorInvalidValue;
     for (size_t y = 0; y < height; y++) memset((char *)p + y * pitch, value, width);
     return cudaSuccess;

@@ -68,6 +68,7 @@ static Settings read_settings()
                               "a size such as 64M or 2G");
     s.devices = (int)number_setting("CUDA_CPU_DEVICES", 1, 0, 16, "a number of devices, 0 to 16");
     s.log = flag_setting("CUDA_CPU_LOG");
+    s.strict = flag_setting("CUDA_CPU_STRICT");
     s.leak_check =
         flag_setting("CUDA_CPU_LEAKCHECK") || (with_asan() && !getenv("CUDA_CPU_LEAKCHECK"));
     const char *value = getenv("CUDA_CPU_SCHEDULE");
@@ -174,6 +175,7 @@ static void flush_printf();
 
 static void at_first_call()
 {
+    install_handlers();
     pthread_atfork(nullptr, nullptr, [] { forked = true; });
 }
 
@@ -264,6 +266,7 @@ void check_pointer(const Launch &, int position, const void *pointer)
 cudaError_t start_kernel(const Launch &l)
 {
     if (pending || sticky) return cudaSuccess;
+    DeviceOpen open;
     pending = run_grid(l);
     return cudaSuccess;
 }

@@ -23,8 +23,8 @@ struct Settings {
     bool leak_check = false;                              // CUDA_CPU_LEAKCHECK
     enum { FORWARD, REVERSE, RANDOM } schedule = FORWARD; // CUDA_CPU_SCHEDULE
     unsigned seed = 1;
-    bool early_exit =
-        false; // CUDA_CPU_BARRIER=exited: a thread that has returned counts as arrived
+    bool strict = false;     // CUDA_CPU_STRICT: the host cannot touch device memory
+    bool early_exit = false; // CUDA_CPU_BARRIER=exited: a returned thread counts as arrived
 };
 const Settings &settings();
 [[gnu::format(printf, 1, 2)]] void message(const char *format, ...); // "cuda-cpu: ..." on stderr
@@ -53,6 +53,7 @@ template <class F> cudaError_t api(const char *name, int flags, const std::strin
 // scheduler.cpp
 cudaError_t run_grid(const Launch &launch); // the fault that ended it, or success
 inline bool in_kernel() { return block.serial != 0; }
+void install_handlers(); // for SIGSEGV and the like, in kernels
 [[noreturn]] void kernel_fault(cudaError_t error, const char *format, ...);
 const void *shared_arena(size_t *size); // of this OS thread
 std::string shared_name(const void *p); // which variable p lies in
@@ -67,6 +68,10 @@ bool report_leaks();
 cudaError_t copy(void *dst, const void *src, size_t size, cudaMemcpyKind kind);
 void poison(void *p, size_t size);
 void reset_memory();
+struct DeviceOpen { // device memory can be touched while one of these exists
+    DeviceOpen();
+    ~DeviceOpen();
+};
 
 // runtime.cpp
 void printf_append(const char *format, va_list list, bool to_stderr);

@@ -493,6 +493,8 @@ static void on_signal(int number, siginfo_t *info, void *)
         sigaction(SIGSEGV, &old_segv, nullptr);
         sigaction(SIGBUS, &old_bus, nullptr);
         sigaction(SIGFPE, &old_fpe, nullptr);
+        if (in_device_region(info->si_addr))
+            message("host code touches device memory at %p: cudaMemcpy brings it", info->si_addr);
         return;
     }
     worker->signal = number;
@@ -500,7 +502,7 @@ static void on_signal(int number, siginfo_t *info, void *)
     give_up(number == SIGFPE ? cudaErrorLaunchFailure : cudaErrorIllegalAddress);
 }
 
-static void install_handlers()
+void install_handlers()
 {
     if (with_asan()) return; // it says more than we could
     struct sigaction action = {};
@@ -736,8 +738,6 @@ static void close_grid()
 
 cudaError_t run_grid(const Launch &l)
 {
-    static bool once = (install_handlers(), true);
-    (void)once;
     make_worker(0);
     Grid grid{&l, (uint64_t)l.grid.x * l.grid.y * l.grid.z, 1, 0};
     if (settings().schedule == Settings::REVERSE) {

@@ -73,6 +73,8 @@ int main(int argc, char **argv)
         shared_past_the_end<<<1, N, N * sizeof(int)>>>(bad ? 1 : 0);
     else if (is("extern"))
         shared_past_the_end<<<1, N, N * sizeof(int)>>>(bad ? 2 : 0);
+    else if (is("host"))
+        h[0] = bad ? x[1] : 0; // mark: host
     else if (is("freed")) {
         int *y;
         OK(cudaMalloc(&y, sizeof h));
