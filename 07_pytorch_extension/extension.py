@@ -103,7 +103,7 @@ def main():
     try:
         torch = import_torch()
         backend, why = choose()
-        if not shutil.which(os.environ.get("CXX", "c++")):
+        if not shutil.which(os.environ.get("CXX", "c++").split()[0]):
             raise CannotBuild("no C++ compiler was found: install g++, or name yours with CXX")
     except CannotBuild as reason:
         print(f"waived: {reason}", file=sys.stderr)

@@ -148,8 +148,8 @@ enum threshold_relu_type library_type(const Tensor &t)
 }
 
 // The guard makes the device of x the current one until the function returns: the caller may have
-// another. The stream is the caller's current one: the result is ordered with the caller's other work,
-// and PyTorch's allocator knows on which stream the memory is in use.
+// another. The stream is the caller's current one: the result is ordered with the caller's other
+// work, and PyTorch's allocator knows on which stream the memory is in use.
 Tensor forward_cuda(const Tensor &x, double threshold)
 {
     check_forward(x, threshold);
