@@ -183,21 +183,37 @@ static struct figures measure_texture(int *d_index, const size_t *next)
     return f;
 }
 
-// The L2 cache with a quarter of its size, the device's memory with four times its size: the same
-// kernels, only the amount of data differs.
-static struct figures measure_device(const char *what, size_t chain_bytes, size_t words, int passes,
-                                     double limit)
+static struct figures measure_l2(size_t l2_bytes)
 {
-    struct walk w = {what, chain_bytes, window, steps, 0};
-    struct figures f = {chase_device(w), 0, limit};
+    size_t words = l2_bytes / 4 / sizeof(unsigned) / 4 * 4; // a quarter of the cache
+    words = words < stream.words ? words : stream.words;
+    int passes = (int)default_size(128, 2);
+    struct walk w = {"L2", l2_bytes / 4, window, steps, 0};
+    struct figures f = {chase_device(w), 0, 0};
     struct timing t;
     MEASURE_GPU (t, reps) {
         stream_l2<<<stream.grid, STREAM_BLOCK>>>(passes, words / 4, (const uint4 *)stream.d_data,
                                                  stream.d_sums);
         CUDA_CHECK_LAUNCH();
     }
-    f.gbs = stream_rate(what, t, (double)passes * words * sizeof(unsigned), stream.threads,
+    f.gbs = stream_rate("L2", t, (double)passes * words * sizeof(unsigned), stream.threads,
                         passes * sum_words(stream.h_data, words));
+    return f;
+}
+
+// The same chain, four times as long as the L2 cache; and all the words, once.
+static struct figures measure_global(size_t l2_bytes)
+{
+    struct walk w = {"global", 4 * l2_bytes, window, steps, 0};
+    struct figures f = {chase_device(w), 0, device_facts.memory_limit_gbs};
+    struct timing t;
+    MEASURE_GPU (t, reps) {
+        stream_global<<<stream.global_grid, GLOBAL_BLOCK>>>(
+            stream.words / 4, (const uint4 *)stream.d_data, stream.d_sums);
+        CUDA_CHECK_LAUNCH();
+    }
+    f.gbs = stream_rate("global", t, (double)stream.words * sizeof(unsigned), stream.global_warps,
+                        sum_words(stream.h_data, stream.words));
     return f;
 }
 
@@ -317,9 +333,6 @@ int main(int argc, char **argv)
     double shared = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
     double constant = device_attribute(cudaDevAttrTotalConstantMemory);
     double host = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    size_t l2_words = l2 / 4 / sizeof(unsigned) / 4 * 4;
-    if (l2_words > n)
-        l2_words = n;
     struct figures fma = measure_register();
     print_row("register", "register", "on", "thread", "thread", registers, " an SM", fma);
     print_row("shared", "shared", "on", "block", "block", shared, " an SM",
@@ -333,9 +346,8 @@ int main(int argc, char **argv)
               "", measure_constant(1));
     print_row("texture", "texture, in L1", "off", "grid, read", "until free", 0, "",
               measure_texture(d_index, next));
-    print_row("l2", "L2 cache", "on", "device", "cache", (double)d->l2_bytes, "",
-              measure_device("L2", l2 / 4, l2_words, (int)default_size(128, 2), 0));
-    struct figures global = measure_device("global", 4 * l2, n, 1, d->memory_limit_gbs);
+    print_row("l2", "L2 cache", "on", "device", "cache", (double)d->l2_bytes, "", measure_l2(l2));
+    struct figures global = measure_global(l2);
     print_row("global", "global", "off", "grid, host", "until free", (double)d->memory_bytes, "",
               global);
     print_row("pinned", "pinned host, bus", "off", "host, grid", "until free", host, "",

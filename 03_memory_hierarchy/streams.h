@@ -12,7 +12,9 @@ enum {
     TABLE_QUADS = 1024,  // of 16 bytes: the 16 KiB that the on-chip kernels read again and again
     LOCAL_WORDS = 64,    // private to each thread
     LOCAL_BLOCKS_SM = 2, // x 256 threads x 64 words: 128 KiB, which L1 can hold
-    STREAM_BLOCK = 256
+    STREAM_BLOCK = 256,
+    GLOBAL_BLOCK = 512, // of stream_global, with
+    GLOBAL_LOADS = 4    // ... loads a thread
 };
 
 __device__ unsigned add_quad(uint4 v)
@@ -96,23 +98,31 @@ __global__ void stream_constant(int passes, int spread, unsigned *sums)
     sums[global_thread()] = sum;
 }
 
-// The whole grid walks over the data `passes` times, past L1: the data's size decides whether that
-// is the L2 cache or the device's memory.
+// The whole grid walks over the data `passes` times, past L1: small enough data stay in L2.
 __global__ void stream_l2(int passes, size_t quads, const uint4 *data, unsigned *sums)
 {
     size_t step = (size_t)gridDim.x * blockDim.x;
     unsigned sum = 0;
-    for (int pass = 0; pass < passes; pass++) {
-        size_t i = global_thread();
-        for (; i + 3 * step < quads; i += 4 * step) { // four loads under way in each thread
-            uint4 v0 = __ldcg(&data[i]), v1 = __ldcg(&data[i + step]);
-            uint4 v2 = __ldcg(&data[i + 2 * step]), v3 = __ldcg(&data[i + 3 * step]);
-            sum += add_quad(v0) + add_quad(v1) + add_quad(v2) + add_quad(v3);
-        }
-        for (; i < quads; i += step)
+    for (int pass = 0; pass < passes; pass++)
+        for (size_t i = global_thread(); i < quads; i += step)
             sum += add_quad(__ldcg(&data[i]));
-    }
     sums[global_thread()] = sum;
+}
+
+// Device memory: each block reads one piece once and ends, so that the pieces follow each other in
+// the order of the addresses. Four loads under way in each thread; __ldcs: will not be read again.
+__global__ void stream_global(size_t quads, const uint4 *data, unsigned *sums)
+{
+    size_t first = (size_t)blockIdx.x * GLOBAL_BLOCK * GLOBAL_LOADS + threadIdx.x;
+    unsigned sum = 0;
+#pragma unroll
+    for (int k = 0; k < GLOBAL_LOADS; k++)
+        if (first + k * GLOBAL_BLOCK < quads)
+            sum += add_quad(__ldcs(&data[first + k * GLOBAL_BLOCK]));
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum += __shfl_down_sync(0xffffffffu, sum, distance); // lane 0 gets the sum of the warp
+    if (threadIdx.x % 32 == 0)
+        sums[global_thread() / 32] = sum; // one a warp: writing 4 bytes a thread would cost 6 %
 }
 
 // ---- the host's side
@@ -121,8 +131,9 @@ static struct {
     unsigned *h_data, *d_data; // the same words on both sides
     size_t words;
     unsigned *h_sums, *d_sums;
-    size_t threads; // of one launch
-    unsigned grid;
+    size_t threads; // of one launch of `grid` blocks
+    unsigned grid, global_grid;
+    size_t global_warps; // of a launch of stream_global
 } stream;
 
 // The sum of the first `words` words, modulo 2^32.
@@ -141,11 +152,15 @@ static void stream_setup(size_t words)
     stream.grid = (unsigned)(device_facts.sm_count * blocks_sm);
     stream.threads = (size_t)stream.grid * STREAM_BLOCK;
     stream.words = words;
+    size_t piece = (size_t)GLOBAL_BLOCK * GLOBAL_LOADS * 4;
+    stream.global_grid = (unsigned)((words + piece - 1) / piece);
+    stream.global_warps = (size_t)stream.global_grid * GLOBAL_BLOCK / 32;
+    size_t most = stream.threads > stream.global_warps ? stream.threads : stream.global_warps;
     stream.h_data = (unsigned *)host_malloc(words * sizeof(unsigned));
-    stream.h_sums = (unsigned *)host_malloc(stream.threads * sizeof(unsigned));
+    stream.h_sums = (unsigned *)host_malloc(most * sizeof(unsigned));
     CUDA_CHECK(cudaMalloc(&stream.d_data, words * sizeof(unsigned)));
-    CUDA_CHECK(cudaMalloc(&stream.d_sums, stream.threads * sizeof(unsigned)));
-    POISON_DEVICE(stream.d_sums, stream.threads * sizeof(unsigned));
+    CUDA_CHECK(cudaMalloc(&stream.d_sums, most * sizeof(unsigned)));
+    POISON_DEVICE(stream.d_sums, most * sizeof(unsigned));
     for (size_t i = 0; i < words; i++)
         stream.h_data[i] = (unsigned)i * 2654435761u; // Knuth's multiplicative hash: all bits vary
     CUDA_CHECK(
@@ -160,15 +175,15 @@ static void stream_free(void)
     free(stream.h_sums);
 }
 
-// After a launch that `threads` threads took part in: compares the sum of all their sums with
+// After a launch that left `count` sums: compares the sum of them all with
 // `expected`, and gives the GB/s of `bytes` in the time t. Poisons the sums for the next kernel.
-static double stream_rate(const char *what, struct timing t, double bytes, size_t threads,
+static double stream_rate(const char *what, struct timing t, double bytes, size_t count,
                           unsigned expected)
 {
-    size_t size = threads * sizeof(unsigned);
+    size_t size = count * sizeof(unsigned);
     CUDA_CHECK(cudaMemcpy(stream.h_sums, stream.d_sums, size, cudaMemcpyDeviceToHost));
     POISON_DEVICE(stream.d_sums, size);
-    unsigned sum = sum_words(stream.h_sums, threads);
+    unsigned sum = sum_words(stream.h_sums, count);
     check_that(sum == expected, "%s: the sum is %u, expected %u", what, sum, expected);
     return bytes / (t.median_ms * 1e-3) / 1e9;
 }
