@@ -71,6 +71,23 @@ def test_report_through_the_command(tmp_path):
     )
 
 
+def test_record_written_by_hand():
+    """Parts of a record without the marks that facts.py sets, and cells of a report among them."""
+    found = judge.judge(
+        {
+            "driver": {"version": "515.86.01"},
+            "toolkits": [{"version": "11.8"}],
+            "gpus": [{"name": "A100", "cc": "8.0"}],
+            "error_text": "CUDA error 222",
+        }
+    )
+    assert found[0].code == "DRIVER_TOO_OLD_FOR_PTX" and found[0].sure
+    mixed = {"driver": "470.86", "toolkits": [{"version": "12.4"}], "gpu": "RTX 3090"}
+    assert codes(mixed) == ["DRIVER_TOO_OLD"]
+    mixed = {"schema": 1, "toolkit": "12.4", "gcc": "14.2", "torch": "2.5+cpu", "gpu": "RTX 3090"}
+    assert codes(mixed) == ["HOST_GCC_TOO_NEW", "TORCH_CPU_WHEEL"]
+
+
 def test_a_dash_is_a_missing_fact():
     assert codes(
         {

@@ -363,6 +363,13 @@ def as_dict(value):
     return value if isinstance(value, dict) else {}
 
 
+def first_marked(items):
+    """A list written by hand may not say which entry comes first on PATH: then it is the first."""
+    if items and not any("first" in item for item in items):
+        return [dict(items[0], first=True)] + items[1:]
+    return items
+
+
 def view_of_record(facts):
     """A machine's record. A part of the wrong type counts as missing: facts may have been edited by
     hand."""
@@ -413,7 +420,7 @@ def view_of_record(facts):
     if "CUDA_VISIBLE_DEVICES" in env:
         v.visible_devices = env["CUDA_VISIBLE_DEVICES"]
     v.cuda_home = text_of(env.get("CUDA_HOME"))
-    for toolkit in as_list(facts.get("toolkits")):
+    for toolkit in first_marked(as_list(facts.get("toolkits"))):
         v.toolkits.append(
             dict(
                 toolkit,
@@ -428,7 +435,7 @@ def view_of_record(facts):
     if first:
         v.toolkit = tables.version(first.get("version"))
         v.gcc_max = first.get("gcc_max") if isinstance(first.get("gcc_max"), int) else None
-    compilers = as_list(facts.get("host_compilers"))
+    compilers = first_marked(as_list(facts.get("host_compilers")))
     v.has_cxx = bool(compilers) if isinstance(facts.get("host_compilers"), list) else None
     for compiler in compilers:
         if compiler.get("first"):
@@ -455,8 +462,26 @@ def view_of_record(facts):
     v.cpu_backend = as_dict(facts.get("cpu_backend")) or None
     if isinstance(facts.get("build_arch_flags"), str):
         read_flags(v, facts["build_arch_flags"])
-    v.hints = " ".join([v.text, v.gpu_name or ""])
+    words = {key: known(facts[key]) for key in REPORT_KEYS if isinstance(facts.get(key), str)}
+    v.hints = " ".join(text for text in [v.gpu_name] + list(words.values()) if text)
+    add_words(v, words)
     return v
+
+
+def add_words(v, words):
+    """Cells of a report in the middle of a record: somebody added what he was told."""
+    if "driver" in words:
+        read_driver(v, words["driver"])
+    if "toolkit" in words and not v.toolkits:
+        read_toolkit(v, words["toolkit"])
+    if "gcc" in words and v.gcc is None:
+        read_gcc(v, words["gcc"])
+    if "torch" in words and v.torch is None:
+        read_torch(v, words["torch"], None, None)
+    if ("gpu" in words or "cc" in words) and not v.gpus:
+        v.gpu_name = words.get("gpu")
+        read_cc(v, words.get("cc"), v.gpu_name)
+        v.gpus = [{"name": v.gpu_name, "cc": v.cc}]
 
 
 # --- back to words: what was understood, so that a reader can object
