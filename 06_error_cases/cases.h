@@ -68,7 +68,7 @@ static const struct error_case error_cases[] = {
      "Build the generic target beside it: SMS=\"90 90a\", and guard the special instructions with "
      "__CUDA_ARCH_FEAT_SM90_ALL.",
      NULL},
-    {"ptx_version", "no_kernel_image", "no_kernel_image",
+    {"ptx_version", "no_kernel_image", "ptx_and_jit",
      "The toolkit is newer than the driver. Which error is that?",
      "222 cudaErrorUnsupportedPtxVersion", 0, NULL, 0, NO_MACHINE_CODE, "execution model",
      "Each toolkit writes its own PTX version, and a driver compiles those it knows. The case asks "
@@ -76,7 +76,7 @@ static const struct error_case error_cases[] = {
      "Build SASS for this GPU, which needs no compiler in the driver, or update the driver. "
      "scripts/inspect FILE says which driver a file needs.",
      NULL},
-    {"jit_disabled", "no_kernel_image", "no_kernel_image",
+    {"jit_disabled", "no_kernel_image", "ptx_and_jit",
      "PTX is there, and the driver must not compile it: what then?",
      "223 cudaErrorJitCompilationDisabled or 209 cudaErrorNoKernelImageForDevice", 0, NULL, 0,
      NO_MACHINE_CODE, "execution model",
@@ -86,7 +86,7 @@ static const struct error_case error_cases[] = {
      "unset CUDA_DISABLE_PTX_JIT, or build SASS for this GPU; the variable is good for finding out "
      "whether one did.",
      NULL},
-    {"jit_forced", "no_kernel_image", "no_kernel_image",
+    {"jit_forced", "no_kernel_image", "ptx_and_jit",
      "SASS for exactly this GPU, and still no kernel image?", IMAGE_ERROR, 0, NULL, 0,
      NO_MACHINE_CODE, "execution model",
      "CUDA_FORCE_PTX_JIT=1 makes the driver ignore all SASS and take PTX only; this file has none.",
@@ -101,7 +101,7 @@ static const struct error_case error_cases[] = {
      "Check each launch with cudaGetLastError(), or ask for the code at the start: "
      "cudaFuncGetAttributes(&attributes, kernel).",
      NULL},
-    {"image_matrix", "no_kernel_image", "no_kernel_image",
+    {"image_matrix", "no_kernel_image", "image_matrix",
      "Which of all these files run on this GPU? The rules, then the truth.",
      "0 surprises: each file does what the rules say", 0, NULL, 0, NO_MACHINE_CODE,
      "execution model",
@@ -109,13 +109,13 @@ static const struct error_case error_cases[] = {
      "binds both to one GPU.",
      "A file for many GPUs holds SASS for each major version and PTX of the highest: images/fat.",
      NULL},
-    {"image_rules", "no_kernel_image", "no_kernel_image",
+    {"image_rules", "no_kernel_image", "image_matrix",
      "Without any GPU at hand: which file would run where?",
      "pairs of file and GPU that do not run", 0, NULL, STARTS_CUDA_ITSELF | NEEDS_NO_GPU,
      "it needs nvcc: make BACKEND=cuda", "compilation",
      "What a file carries is known when it is built, so the question needs no GPU.",
      "scripts/inspect FILE --all-gpus reads it from any program, also from one of others.", NULL},
-    {"framework", "no_kernel_image", "no_kernel_image",
+    {"framework", "no_kernel_image", "image_matrix",
      "PyTorch says `no kernel image`: what does its build hold for this card?",
      "a list of architectures, to be read with the same two rules", 0, NULL, 0, NO_MACHINE_CODE,
      "execution model",
@@ -172,7 +172,7 @@ static const struct error_case error_cases[] = {
      "__half (11 significant bits, up to 65504) or __nv_bfloat16 (8 bits, the range of float); "
      "compute in float, store in 16 bits.",
      NULL},
-    {"pool_keeps_memory", "out_of_memory", "memory_cures",
+    {"pool_keeps_memory", "out_of_memory", "who_holds_memory",
      "All is freed, and nvidia-smi still shows it in use: whose is it?",
      "memory that the pool holds although nobody uses it", 0, NULL, ALONE,
      "its pools give everything back at once", "memory hierarchy",
@@ -182,7 +182,7 @@ static const struct error_case error_cases[] = {
      "cudaMemPoolTrimTo(pool, 0), a release threshold, torch.cuda.empty_cache(); or one pool for "
      "all.",
      NULL},
-    {"two_processes", "out_of_memory", "memory_cures",
+    {"two_processes", "out_of_memory", "who_holds_memory",
      "The free memory falls, and this program took none of it?",
      "less free memory with no allocation of this process", 0, NULL,
      STARTS_CUDA_ITSELF | ALONE | NOT_ON_DISPLAY, "each program there has a memory of its own",
@@ -228,7 +228,7 @@ static const struct error_case error_cases[] = {
      LAUNCH_ERROR, 0, NULL, ON_CPU, NULL, "thread hierarchy",
      "A grid has at least one block, and (0 + 255) / 256 is 0.", "Do not launch when n is 0.",
      NULL},
-    {"shared_opt_in", "launch_failure", "bad_launch",
+    {"shared_opt_in", "launch_failure", "too_much_for_sm",
      "The SM has more shared memory than the launch gets. How is it had?", LAUNCH_ERROR, 0, NULL,
      ON_CPU, NULL, "memory hierarchy",
      "A block gets 48 KiB of shared memory without asking. What this GPU has beyond, it gives only "
@@ -236,7 +236,7 @@ static const struct error_case error_cases[] = {
      "cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) before the "
      "launch.",
      NULL},
-    {"too_many_registers", "launch_failure", "bad_launch",
+    {"too_many_registers", "launch_failure", "too_much_for_sm",
      "1024 threads are allowed, and still the launch fails?", "701 cudaErrorLaunchOutOfResources",
      0, NULL, 0, "it has no registers to run out of", "memory hierarchy",
      "All threads of a block keep their registers on one SM, which has 65536. More than 64 a "
@@ -286,7 +286,7 @@ static const struct error_case error_cases[] = {
      "A 16-byte load moves an aligned piece of a memory sector. x86 does more for it, a GPU raises "
      "an error.",
      "cudaMalloc aligns to 256 bytes; keep offsets multiples of the access, or load floats.", NULL},
-    {"device_assert", "launch_failure", "launch_failure",
+    {"device_assert", "launch_failure", "kernel_stops",
      "An index outside of a table, caught by assert: what does the host see?",
      "710 cudaErrorAssert", 0, NULL, ON_CPU, NULL, "execution model",
      "assert in a kernel prints block, thread and line at the next synchronise and ends the "
@@ -294,7 +294,7 @@ static const struct error_case error_cases[] = {
      "-DNDEBUG removes it. PyTorch's `device-side assert triggered` is this one: mostly a label or "
      "an index out of range.",
      "Check on the host what comes from outside; keep asserts in debug builds.", NULL},
-    {"trap", "launch_failure", "launch_failure", "unspecified launch failure: what can that be?",
+    {"trap", "launch_failure", "kernel_stops", "unspecified launch failure: what can that be?",
      "719 cudaErrorLaunchFailure or 715 cudaErrorIllegalInstruction", 0, NULL, ON_CPU, NULL,
      "execution model",
      "The kernel was ended from inside, and nobody says by whom: here by __trap(). Corrupted "
@@ -302,7 +302,7 @@ static const struct error_case error_cases[] = {
      "assert instead of __trap; compute-sanitizer for what the program did not ask for; then "
      "dmesg | grep Xid.",
      NULL},
-    {"stack_overflow", "launch_failure", "launch_failure", "How deep can a kernel recurse?",
+    {"stack_overflow", "launch_failure", "kernel_stops", "How deep can a kernel recurse?",
      "700 cudaErrorIllegalAddress or 719 cudaErrorLaunchFailure or 714 cudaErrorHardwareStackError",
      0, NULL, 0, "its threads run on larger stacks", "memory hierarchy",
      "Each thread has a stack of 1 KiB in local memory. Recursion leaves it, and the address is "
@@ -310,8 +310,7 @@ static const struct error_case error_cases[] = {
      "A loop. cudaDeviceSetLimit(cudaLimitStackSize) is no cure: it is reserved for every thread "
      "that the GPU can hold, 64 KiB x 132 SMs x 2048 are 16.5 GiB.",
      NULL},
-    {"shared_overrun", "launch_failure", "launch_failure",
-     "An index far beyond a __shared__ array?",
+    {"shared_overrun", "launch_failure", "kernel_stops", "An index far beyond a __shared__ array?",
      "700 cudaErrorIllegalAddress or 715 cudaErrorIllegalInstruction or 719 cudaErrorLaunchFailure",
      0, NULL, 0, "only its address sanitizer sees that", "memory hierarchy",
      "Shared memory is a window of the SM's own. Just past an array lies the next one, silently; "
@@ -351,14 +350,14 @@ static const struct error_case error_cases[] = {
      "widened "
      "when it is too late.",
      "(size_t)blockIdx.x * blockDim.x + threadIdx.x.", NULL},
-    {"missing_syncthreads", "wrong_result", "wrong_result",
+    {"missing_syncthreads", "wrong_result", "missing_barrier",
      "Each thread reads what another warp wrote. Is it there yet?",
      "stale values from shared memory, and no error", 0, "racecheck", ON_CPU, NULL,
      "thread hierarchy",
      "The warps of a block run at their own pace. Only a barrier says that all have written.",
      "__syncthreads() between writing and reading what others wrote, reached by every thread.",
      NULL},
-    {"divergent_barrier", "wrong_result", "wrong_result",
+    {"divergent_barrier", "wrong_result", "missing_barrier",
      "__syncthreads() in a branch: does it hang?", "0 cudaSuccess or 719 cudaErrorLaunchFailure", 0,
      "synccheck", ON_CPU | TOOL_ALONE_FINDS_IT, NULL, "thread hierarchy",
      "A barrier must be reached by all threads of the block or by none. Here the halves of the "
@@ -396,7 +395,7 @@ static const struct error_case error_cases[] = {
      "A launch returns before the kernel runs. cudaMemcpy waits for it; a plain read of mapped or "
      "managed memory does not.",
      "cudaDeviceSynchronize(), or an event, before the host reads.", NULL},
-    {"missing_syncwarp", "wrong_result", "wrong_number",
+    {"missing_syncwarp", "wrong_result", "missing_barrier",
      "The lanes of a warp run in lockstep, they say. Do they?",
      "stale values within one warp, and no error", 0, "racecheck", ON_CPU, NULL, "thread hierarchy",
      "Since sm_70 each thread has its own program counter; after a branch the parts of a warp run "
@@ -404,14 +403,14 @@ static const struct error_case error_cases[] = {
      "__syncwarp() between writing and reading, or __shfl_sync, which exchanges registers.", NULL},
 
     // ---- slow
-    {"uncoalesced", "slow_kernel", "slow_kernel",
+    {"uncoalesced", "slow_kernel", "slow_memory",
      "The same bytes, 32 floats apart: how many times slower?", "a multiple of the time", 2, NULL,
      ALONE | ON_CPU, NULL, "memory hierarchy",
      "Memory is moved in sectors of 32 bytes. Neighbouring lanes on neighbouring floats use all of "
      "each; lanes that are 128 bytes apart use 4 of 32.",
      "Let threadIdx.x run along the fastest index; transpose through shared memory (lesson 03).",
      "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"},
-    {"small_grid", "slow_kernel", "slow_kernel",
+    {"small_grid", "slow_kernel", "slow_threads",
      "One block of 256 on the whole GPU: how many times slower?", "a multiple of the time", 4, NULL,
      ALONE | ON_CPU, NULL, "thread hierarchy",
      "A block runs on one SM: the others have nothing. And an SM hides the latency of memory only "
@@ -419,7 +418,7 @@ static const struct error_case error_cases[] = {
      "Blocks of 128 to 512 threads, several for each SM; "
      "cudaOccupancyMaxPotentialBlockSize proposes.",
      "sm__warps_active.avg.pct_of_peak_sustained_active,launch__waves_per_multiprocessor"},
-    {"low_intensity", "slow_kernel", "slow_kernel",
+    {"low_intensity", "slow_kernel", "slow_memory",
      "Four kernels with a step each, or one with four steps?", "a multiple of the time", 1.5, NULL,
      ALONE | ON_CPU, NULL, "memory hierarchy",
      "Each kernel reads and writes all of the data for two operations: memory is the limit, and "
@@ -428,14 +427,14 @@ static const struct error_case error_cases[] = {
      "Do more with each loaded value: fuse kernels, tile (lesson 04).",
      "dram__throughput.avg.pct_of_peak_sustained_elapsed,"
      "sm__throughput.avg.pct_of_peak_sustained_elapsed"},
-    {"bank_conflict", "slow_kernel", "slow_kernel",
+    {"bank_conflict", "slow_kernel", "slow_memory",
      "A column of a 32 x 32 tile in shared memory: wrong, slow, or both?", "a multiple of the time",
      1.5, NULL, ALONE | ON_CPU, NULL, "memory hierarchy",
      "Shared memory has 32 banks, 4 bytes wide. With rows of 32 floats a column lies in one bank, "
      "and the 32 lanes take turns. The result is right all the same.",
      "One float of padding a row, tile[32][33], moves each row on by a bank.",
      "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"},
-    {"divergence", "slow_kernel", "slow_kernel",
+    {"divergence", "slow_kernel", "slow_threads",
      "Half of the threads in each branch: does it matter which?", "a multiple of the time", 1.3,
      NULL, ALONE | ON_CPU, NULL, "thread hierarchy",
      "A warp issues one instruction for its 32 lanes. When they disagree, it walks through both "
@@ -464,16 +463,16 @@ static const struct error_case error_cases[] = {
      "-G switches the optimiser off: each variable lives in memory, so that cuda-gdb can show it.",
      "Time without -G; -lineinfo gives the profiler its lines and costs nothing.",
      "ncu --metrics smsp__inst_executed.sum images/build_debug"},
-    {"copies_in_loop", "slow_kernel", "slow_code", "20 steps with a copy there and back in each?",
+    {"copies_in_loop", "slow_kernel", "slow_host", "20 steps with a copy there and back in each?",
      "a multiple of the time", 2, NULL, ALONE | ON_CPU, NULL, "memory hierarchy",
      "The bus to the host is tens of times slower than device memory, and each copy waits.",
      "The data stays on the device from the first step to the last.", "nsys profile --stats=true"},
-    {"first_launch_timed", "slow_kernel", "slow_code", "The first launch against the later ones?",
+    {"first_launch_timed", "slow_kernel", "slow_host", "The first launch against the later ones?",
      "a multiple of the time", 2, NULL, ALONE | ON_CPU, NULL, "execution model",
      "The first launch of a kernel loads its code; from PTX the driver compiles it first, which "
      "takes longer still and is cached in ~/.nv/ComputeCache (jit_disabled --fixed prints it).",
      "A warm-up before the clock starts; the median of several runs.",
-     "nsys profile --stats=true ./slow_code first_launch_timed"},
+     "nsys profile --stats=true ./slow_host first_launch_timed"},
 
 // ---- build and link
 #define LINK_CASE(name, question, expected)                                                        \

@@ -62,7 +62,7 @@ static void find_folders(void)
     self[length > 0 ? length : 0] = '\0';
     snprintf(run.programs, sizeof(run.programs), "%s", dirname(self));
     snprintf(source, sizeof(source), "%s", __FILE__);
-    const char *const places[] = {dirname(source), run.programs, "06_error_cases", "."};
+    const char *const places[] = {"06_error_cases", SOURCE_FOLDER, dirname(source), run.programs};
     for (int i = 0; i < 4 && !run.sources[0]; i++) {
         snprintf(candidate, sizeof(candidate), "%s/error_cases.cu", places[i]);
         if (is_file(candidate))

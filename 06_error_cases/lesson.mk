@@ -1,5 +1,8 @@
 # What lesson 06 builds besides its programs: files for one GPU architecture each, whatever SMS says,
 # so that there is always one that is wrong for the card at hand. Needs nvcc, and no GPU.
+# error_cases prints sources: it has to find them, wherever the program and the user are.
+$(OUT)06_error_cases/error_cases: EXTRA_NVCCFLAGS += -DSOURCE_FOLDER='"$(CURDIR)/06_error_cases"'
+
 EXTRA_CLEAN += $(OUT)06_error_cases/checked \
 	$(filter-out %.cu,$(wildcard $(OUT)06_error_cases/images/*))
 
@@ -40,8 +43,7 @@ endif
 # compiler lacks it, an empty file stands for it, and error_cases does without.
 ifeq ($(TC_BACKEND),cpu)
 CHECKED := $(OUT)06_error_cases/checked
-CHECKED_FILES := $(addprefix $(CHECKED)/,wrong_result_address launch_failure_address \
-	wrong_result_race wrong_number_race)
+CHECKED_FILES := $(addprefix $(CHECKED)/,wrong_result_address launch_failure_address missing_barrier_race)
 EXTRA_BINARIES += $(CHECKED_FILES)
 $(CHECKED)/%_address: CHECK_FLAGS = -fsanitize=address
 $(CHECKED)/%_race: CHECK_FLAGS = --racecheck

@@ -1,44 +1,11 @@
-// slow_code: time lost in what surrounds the kernel's idea: spilled registers, double literals, a
-// debug build, copies inside the loop, and a first launch that is timed.
+// slow_code: time lost between the source and the machine code: spilled registers, double literals,
+// a debug build.
 //
-// Predict before you run it: a float kernel computes x * 1.000001 + 0.5. In which type?
+// Predict before you run it: a float kernel computes x * 0.999 + 0.5. In which type?
 //
 // usage: slow_code [CASE] [--fixed]
-#include "twins.h"
+#include "timed_output.h"
 #include <libgen.h>
-
-enum { BLOCK = 256 };
-
-static size_t elements(void)
-{
-    return default_size((size_t)1 << 20, (size_t)1 << 12); // a multiple of BLOCK
-}
-
-static unsigned grid(void)
-{
-    return (unsigned)(elements() / BLOCK);
-}
-
-// d_out must hold want(i); the output is poisoned for the next variant.
-static int check_output(float *d_out, const char *what, double (*want)(size_t), double tolerance)
-{
-    float *h_out = (float *)host_malloc(elements() * sizeof(float));
-    CUDA_CHECK(cudaMemcpy(h_out, d_out, elements() * sizeof(float), cudaMemcpyDeviceToHost));
-    POISON_DEVICE(d_out, elements() * sizeof(float));
-    struct verifier v = verify_begin(what, tolerance, tolerance);
-    for (size_t i = 0; i < elements(); i++)
-        verify_value(&v, i, h_out[i], want(i));
-    free(h_out);
-    return verify_end(&v);
-}
-
-static float *poisoned_floats(void)
-{
-    float *d_out;
-    CUDA_CHECK(cudaMalloc(&d_out, elements() * sizeof(float)));
-    POISON_DEVICE(d_out, elements() * sizeof(float));
-    return d_out;
-}
 
 // ---- register_spills
 enum { LIVE = 96, ROUNDS = 64 }; // values a thread keeps at once
@@ -232,110 +199,10 @@ static void debug_build_fixed(void)
     run_build("build_plain");
 }
 
-// ---- copies_in_loop
-__global__ void step_once(float *x)
-{
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    x[i] = 0.5f * x[i] + 1;
-}
-
-enum { ITERATIONS = 20 };
-
-static double want_steps(size_t i)
-{
-    double x = (double)(i % 64);
-    for (int k = 0; k < ITERATIONS; k++)
-        x = 0.5 * x + 1;
-    return x;
-}
-
-static struct timing time_iterations(float *d_x, float *h_x, int copy_each_time)
-{
-    struct timing t;
-    size_t bytes = elements() * sizeof(float);
-    MEASURE_HOST (t, common_options.reps) {
-        for (size_t i = 0; i < elements(); i++)
-            h_x[i] = (float)(i % 64);
-        CUDA_CHECK(cudaMemcpy(d_x, h_x, bytes, cudaMemcpyHostToDevice));
-        for (int k = 0; k < ITERATIONS; k++) {
-            step_once<<<grid(), BLOCK>>>(d_x);
-            CUDA_CHECK_LAUNCH();
-            if (copy_each_time) {
-                CUDA_CHECK(cudaMemcpy(h_x, d_x, bytes, cudaMemcpyDeviceToHost));
-                CUDA_CHECK(cudaMemcpy(d_x, h_x, bytes, cudaMemcpyHostToDevice));
-            }
-        }
-        CUDA_CHECK(cudaMemcpy(h_x, d_x, bytes, cudaMemcpyDeviceToHost));
-    }
-    const char *name = copy_each_time ? "copies in each of 20 steps" : "copies before and after";
-    report_time(name, t, check_output(d_x, name, want_steps, 1e-6));
-    return t;
-}
-
-static void copies_in_loop_broken(void)
-{
-    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(elements() * sizeof(float));
-    report_table("20 steps (host's clock)", NULL);
-    struct timing each = time_iterations(d_x, h_x, 1);
-    struct timing once = time_iterations(d_x, h_x, 0);
-    RATIO(each, once);
-    CUDA_CHECK(cudaFree(d_x));
-    free(h_x);
-}
-
-static void copies_in_loop_fixed(void)
-{
-    float *d_x = poisoned_floats(), *h_x = (float *)host_malloc(elements() * sizeof(float));
-    report_table("20 steps (host's clock)", NULL);
-    time_iterations(d_x, h_x, 0);
-    CUDA_CHECK(cudaFree(d_x));
-    free(h_x);
-}
-
-// ---- first_launch_timed
-static double milliseconds_of_one_launch(float *d_x)
-{
-    double start = host_seconds();
-    step_once<<<grid(), BLOCK>>>(d_x);
-    CUDA_CHECK_LAUNCH();
-    CUDA_CHECK_SYNC();
-    return 1e3 * (host_seconds() - start);
-}
-
-static struct timing time_later_launches(float *d_x)
-{
-    double samples[20];
-    for (int i = 0; i < 20; i++)
-        samples[i] = milliseconds_of_one_launch(d_x);
-    return timing_of(samples, 20);
-}
-
-static void first_launch_timed_broken(void)
-{
-    float *d_x = poisoned_floats();
-    report_table("one launch (host's clock)", NULL);
-    struct timing first = timing_once(milliseconds_of_one_launch(d_x)); // loads the kernel's code
-    report_time("the first", first, CHECK_NONE);
-    struct timing later = time_later_launches(d_x);
-    report_time("later ones", later, CHECK_NONE);
-    RATIO(first, later);
-    CUDA_CHECK(cudaFree(d_x));
-}
-
-static void first_launch_timed_fixed(void)
-{
-    float *d_x = poisoned_floats();
-    milliseconds_of_one_launch(d_x); // the warm-up, which is not counted
-    report_table("one launch (host's clock)", NULL);
-    struct timing t = time_later_launches(d_x);
-    report_time("after a warm-up", t, CHECK_NONE);
-    check_that(t.median_ms > 0, "no time was measured");
-    CUDA_CHECK(cudaFree(d_x));
-}
-
 static const struct twin twins[] = {
-    TWIN(register_spills), TWIN(double_literals),    TWIN(debug_build),
-    TWIN(copies_in_loop),  TWIN(first_launch_timed),
+    TWIN(register_spills),
+    TWIN(double_literals),
+    TWIN(debug_build),
 };
 
-TWINS_MAIN("06_error_cases/slow_code", "time lost around the kernel's idea", twins)
+TWINS_MAIN("06_error_cases/slow_code", "time lost between source and machine code", twins)

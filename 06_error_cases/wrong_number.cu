@@ -6,7 +6,7 @@
 // usage: wrong_number [CASE] [--fixed]
 #include "twins.h"
 
-enum { N = 1 << 16, BLOCK = 256, LANES = 32 };
+enum { N = 1 << 16, BLOCK = 256 };
 
 // ---- float_compare
 // Sums each block's part in a tree: another order than a loop's, and so another rounding.
@@ -158,70 +158,10 @@ static void read_before_sync_fixed(void)
     check_that(value == 42, "the host read %d", value);
 }
 
-// ---- missing_syncwarp
-__device__ void wait_a_while(void)
-{
-    long long start = clock64();
-    while (clock64() - start < 20000)
-        ;
-}
-
-// The halves of a warp take different branches; each writes its slots and reads the other half's.
-// Since sm_70 each thread has its own program counter: the halves run one after the other, in an
-// order that nobody promises. Whichever comes first reads slots that are not written yet.
-__global__ void swap_halves(int *out, int with_syncwarp)
-{
-    __shared__ int slot[LANES];
-    int lane = threadIdx.x, half = LANES / 2;
-    slot[lane] = -1;
-    __syncwarp();
-    if (lane < half) {
-        wait_a_while();
-        slot[lane] = 100 + lane;
-        if (!with_syncwarp)
-            out[lane] = slot[lane + half];
-    } else {
-        wait_a_while();
-        slot[lane] = 200 + lane;
-        if (!with_syncwarp)
-            out[lane] = slot[lane - half];
-    }
-    __syncwarp(); // the halves meet, and see each other's writes
-    if (with_syncwarp)
-        out[lane] = slot[(lane + half) % LANES];
-}
-
-static int stale_lanes(int with_syncwarp)
-{
-    int *d_out, h_out[LANES], stale = 0;
-    CUDA_CHECK(cudaMalloc(&d_out, sizeof(h_out)));
-    swap_halves<<<1, LANES>>>(d_out, with_syncwarp);
-    CUDA_CHECK_LAUNCH();
-    CUDA_CHECK(cudaMemcpy(h_out, d_out, sizeof(h_out), cudaMemcpyDeviceToHost));
-    for (int i = 0; i < LANES; i++) {
-        int from = (i + LANES / 2) % LANES;
-        stale += h_out[i] != (from < LANES / 2 ? 100 : 200) + from;
-    }
-    CUDA_CHECK(cudaFree(d_out));
-    return stale;
-}
-
-static void missing_syncwarp_broken(void)
-{
-    int stale = stale_lanes(0);
-    SYMPTOM(stale > 0, "%d of %d lanes read a slot before it was written", stale, LANES);
-}
-
-static void missing_syncwarp_fixed(void)
-{
-    check_that(stale_lanes(1) == 0, "stale values in spite of __syncwarp");
-}
-
 static const struct twin twins[] = {
     TWIN(float_compare),
     TWIN(nan_check),
     TWIN(read_before_sync),
-    TWIN(missing_syncwarp),
 };
 
 TWINS_MAIN("06_error_cases/wrong_number", "results that are read or compared wrongly", twins)

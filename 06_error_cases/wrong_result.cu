@@ -1,21 +1,11 @@
 // wrong_result: no error is reported and the numbers are wrong - or right by luck. What finds these
-// is compute-sanitizer (memcheck, racecheck, synccheck, initcheck) or the CPU backend's checks.
+// is compute-sanitizer (memcheck, initcheck) or the CPU backend's checks.
 //
 // Predict before you run it: a kernel writes 24 floats past the end of a cudaMalloc of 4000 bytes.
 // What does cudaDeviceSynchronize() return?
 //
 // usage: wrong_result [CASE] [--fixed];   compute-sanitizer ./wrong_result CASE
 #include "twins.h"
-
-// Every thread waits about this many clock ticks at most: long enough to make an order certain.
-enum { DELAY_TICKS = 200000 };
-
-__device__ void wait_a_while(void)
-{
-    long long start = clock64();
-    while (clock64() - start < DELAY_TICKS)
-        ;
-}
 
 // ---- bounds_check
 __global__ void fill_all(float *out, float value)
@@ -118,97 +108,6 @@ static void index_overflow_fixed(void)
     check_that(wide == (size_t)20000000 * 256 + 5, "the index is %zu", wide);
 }
 
-// ---- missing_syncthreads
-// Each thread writes its slot, then reads that of the thread one warp further on. Warp 0 is slow.
-__global__ void pass_to_neighbour_warp(int *out, int with_barrier)
-{
-    __shared__ int slot[BLOCK];
-    slot[threadIdx.x] = -1;
-    __syncthreads();
-    if (threadIdx.x < warpSize)
-        wait_a_while();
-    slot[threadIdx.x] = threadIdx.x;
-    if (with_barrier) // the same answer in every thread of the block, so all or none arrive here
-        __syncthreads();
-    out[threadIdx.x] = slot[(threadIdx.x + warpSize) % BLOCK];
-}
-
-static int stale_values(int with_barrier)
-{
-    int *d_out, h_out[BLOCK], stale = 0;
-    CUDA_CHECK(cudaMalloc(&d_out, sizeof(h_out)));
-    pass_to_neighbour_warp<<<1, BLOCK>>>(d_out, with_barrier);
-    CUDA_CHECK_LAUNCH();
-    CUDA_CHECK(cudaMemcpy(h_out, d_out, sizeof(h_out), cudaMemcpyDeviceToHost));
-    for (int i = 0; i < BLOCK; i++)
-        stale += h_out[i] != (i + 32) % BLOCK;
-    CUDA_CHECK(cudaFree(d_out));
-    return stale;
-}
-
-static void missing_syncthreads_broken(void)
-{
-    int stale = stale_values(0);
-    SYMPTOM(stale > 0, "%d of %d threads read a slot before it was written", stale, BLOCK);
-}
-
-static void missing_syncthreads_fixed(void)
-{
-    check_that(stale_values(1) == 0, "stale values in spite of the barrier");
-}
-
-// ---- divergent_barrier
-// A barrier in each branch: no thread meets the barrier of the other half. The hardware counts
-// arrivals and not places, so this one ends. The same with branches within a warp hung on an H200.
-__global__ void barrier_in_branch(int *out)
-{
-    __shared__ int slot[BLOCK];
-    int half = BLOCK / 2, i = threadIdx.x;
-    slot[i] = i;
-    if (i < half) {
-        __syncthreads();
-        out[i] = slot[i + half];
-    } else {
-        wait_a_while();
-        __syncthreads();
-        out[i] = -slot[i - half];
-    }
-}
-
-__global__ void barrier_for_all(int *out)
-{
-    __shared__ int slot[BLOCK];
-    int half = BLOCK / 2, i = threadIdx.x;
-    slot[i] = i;
-    if (i >= half)
-        wait_a_while();
-    __syncthreads(); // outside of the branch: one barrier, and every thread of the block arrives
-    out[i] = i < half ? slot[i + half] : -slot[i - half];
-}
-
-static void divergent_barrier_broken(void)
-{
-    int *d_out;
-    CUDA_CHECK(cudaMalloc(&d_out, BLOCK * sizeof(int)));
-    barrier_in_branch<<<1, BLOCK>>>(d_out);
-    STEP(cudaGetLastError());
-    RESULT(cudaDeviceSynchronize());
-}
-
-static void divergent_barrier_fixed(void)
-{
-    int *d_out, h_out[BLOCK], wrong = 0;
-    CUDA_CHECK(cudaMalloc(&d_out, sizeof(h_out)));
-    CUDA_CHECK(cudaMemset(d_out, 0, sizeof(h_out)));
-    barrier_for_all<<<1, BLOCK>>>(d_out);
-    CUDA_CHECK_LAUNCH();
-    CUDA_CHECK(cudaMemcpy(h_out, d_out, sizeof(h_out), cudaMemcpyDeviceToHost));
-    for (int i = 0; i < BLOCK; i++)
-        wrong += h_out[i] != (i < BLOCK / 2 ? i + BLOCK / 2 : BLOCK / 2 - i);
-    check_that(wrong == 0, "%d values are wrong", wrong);
-    CUDA_CHECK(cudaFree(d_out));
-}
-
 // ---- uninitialized
 __global__ void count_digits(const int *numbers, int n, int *counts)
 {
@@ -254,8 +153,9 @@ static void uninitialized_fixed(void)
 }
 
 static const struct twin twins[] = {
-    TWIN(bounds_check),      TWIN(index_overflow), TWIN(missing_syncthreads),
-    TWIN(divergent_barrier), TWIN(uninitialized),
+    TWIN(bounds_check),
+    TWIN(index_overflow),
+    TWIN(uninitialized),
 };
 
 TWINS_MAIN("06_error_cases/wrong_result", "no error, and wrong numbers", twins)

@@ -302,15 +302,15 @@ def test_link_errors_notice_a_build_that_works(tmp_path):
     assert result.code == 1 and "got: no error" in result.out, result
 
 
-# ---- what the images hold: the rules of no_kernel_image against scripts/inspect, which reads the files
+# ---- what the images hold: the rules of images.h against scripts/inspect, which reads the files
 
 @needs_nvcc
 def test_image_rules_agree_with_inspect():
     folder = BUILD_DIR / "images"
     result = make("BACKEND=cuda", "SMS=90", "LESSONS=06_error_cases", f"O={folder}", "images-06",
-                  f"{folder}/06_error_cases/no_kernel_image")
+                  f"{folder}/06_error_cases/image_matrix")
     assert result.code == 0, result
-    program = folder / "06_error_cases" / "no_kernel_image"
+    program = folder / "06_error_cases" / "image_matrix"
     result = run_command([program, "image_rules"])
     assert result.code == 0, result
     gpus = re.search(r"^ +GPU: +(.*)$", result.out, re.M).group(1).split()

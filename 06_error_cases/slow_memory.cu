@@ -1,61 +1,11 @@
-// slow_kernel: right results, no error, and a multiple of the time that is needed. Each case runs
-// both twins, checks both, and prints how many times slower the broken one is.
+// slow_memory: right results, no error, and the memory is used badly. Each case runs both twins,
+// checks both, and prints how many times slower the broken one is.
 //
 // Predict before you run it: the same copy, but the threads of a warp take every 32nd float instead
 // of neighbours. How many times slower?
 //
-// usage: slow_kernel [CASE] [--fixed]
-#include "twins.h"
-
-static size_t elements(void)
-{
-    return default_size((size_t)1 << 24, (size_t)1 << 14); // 2 x 64 MiB: more than an L2 cache
-}
-
-// Two arrays of elements() floats; the first holds 0, 1, ... 1023, 0, 1, ..., the second NaN.
-struct arrays {
-    size_t n;
-    float *d_in, *d_out, *h_in, *h_out;
-};
-
-static struct arrays arrays_create(void)
-{
-    struct arrays a;
-    a.n = elements();
-    a.h_in = (float *)host_malloc(a.n * sizeof(float));
-    a.h_out = (float *)host_malloc(a.n * sizeof(float));
-    for (size_t i = 0; i < a.n; i++)
-        a.h_in[i] = (float)(i % 1024);
-    CUDA_CHECK(cudaMalloc(&a.d_in, a.n * sizeof(float)));
-    CUDA_CHECK(cudaMalloc(&a.d_out, a.n * sizeof(float)));
-    CUDA_CHECK(cudaMemcpy(a.d_in, a.h_in, a.n * sizeof(float), cudaMemcpyHostToDevice));
-    POISON_DEVICE(a.d_out, a.n * sizeof(float));
-    return a;
-}
-
-// Every output must be scale * input + shift; then the output is poisoned for the next variant.
-static int arrays_check(struct arrays *a, const char *what, double scale, double shift)
-{
-    CUDA_CHECK(cudaMemcpy(a->h_out, a->d_out, a->n * sizeof(float), cudaMemcpyDeviceToHost));
-    POISON_DEVICE(a->d_out, a->n * sizeof(float));
-    struct verifier v = verify_begin(what, 1e-5, 1e-5);
-    for (size_t i = 0; i < a->n; i++)
-        verify_value(&v, i, a->h_out[i], scale * a->h_in[i] + shift);
-    return verify_end(&v);
-}
-
-static void arrays_destroy(struct arrays *a)
-{
-    CUDA_CHECK(cudaFree(a->d_in));
-    CUDA_CHECK(cudaFree(a->d_out));
-    free(a->h_in);
-    free(a->h_out);
-}
-
-static unsigned blocks_for(size_t n, int block)
-{
-    return (unsigned)((n + block - 1) / block);
-}
+// usage: slow_memory [CASE] [--fixed]
+#include "arrays.h"
 
 // ---- uncoalesced
 // stride 1: neighbours in a warp copy neighbours in memory. stride 32: they are 32 floats apart,
@@ -94,48 +44,6 @@ static void uncoalesced_fixed(void)
     struct arrays a = arrays_create();
     report_table("copy", NULL);
     time_copy(&a, 1, "threads on neighbours");
-    arrays_destroy(&a);
-}
-
-// ---- small_grid
-__global__ void scale_grid_stride(const float *in, float *out, size_t n)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x;
-    for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        out[i] = 2 * in[i];
-}
-
-static struct timing time_grid(struct arrays *a, unsigned grid, int block)
-{
-    struct timing t;
-    char name[64];
-    snprintf(name, sizeof(name), "%u block%s of %d threads", grid, grid == 1 ? "" : "s", block);
-    MEASURE_GPU (t, 3) {
-        scale_grid_stride<<<grid, block>>>(a->d_in, a->d_out, a->n);
-        CUDA_CHECK_LAUNCH();
-    }
-    report_bandwidth(name, t, 2.0 * a->n * sizeof(float), arrays_check(a, name, 2, 0));
-    return t;
-}
-
-static void small_grid_broken(void)
-{
-    struct arrays a = arrays_create();
-    unsigned sms = (unsigned)device_facts.sm_count;
-    report_table("the same work, other grids", NULL);
-    struct timing one = time_grid(&a, 1, 256); // one block is on one SM: the others have nothing
-    time_grid(&a, sms, 32);                    // one warp an SM: its waiting hides behind nothing
-    time_grid(&a, sms, 256);
-    struct timing full = time_grid(&a, 8 * sms, 256);
-    RATIO(one, full);
-    arrays_destroy(&a);
-}
-
-static void small_grid_fixed(void)
-{
-    struct arrays a = arrays_create();
-    report_table("a grid that fills the device", NULL);
-    time_grid(&a, 8 * (unsigned)device_facts.sm_count, 256);
     arrays_destroy(&a);
 }
 
@@ -265,55 +173,10 @@ static void bank_conflict_fixed(void)
     arrays_destroy(&a);
 }
 
-// ---- divergence
-// Two long branches. With group 1, neighbours in a warp take different ones, and each warp walks
-// through both; with group 32 every warp takes one of them.
-__global__ void branches(const float *in, float *out, size_t n, unsigned group)
-{
-    size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n)
-        return;
-    float x = in[i];
-    if (threadIdx.x / group % 2 == 0)
-        for (int k = 0; k < 200; k++)
-            x = sqrtf(x * x + 1); // after 200 steps: sqrt(in^2 + 200)
-    else
-        for (int k = 0; k < 200; k++)
-            x = sqrtf(x * x + 2) - 1e-9f;
-    out[i] = x > -1 ? in[i] : 0; // x is never negative; the compiler does not know
-}
-
-static struct timing time_branches(struct arrays *a, unsigned group, const char *name)
-{
-    struct timing t;
-    MEASURE_GPU (t, common_options.reps) {
-        branches<<<blocks_for(a->n, 256), 256>>>(a->d_in, a->d_out, a->n, group);
-        CUDA_CHECK_LAUNCH();
-    }
-    report_time(name, t, arrays_check(a, name, 1, 0));
-    return t;
-}
-
-static void divergence_broken(void)
-{
-    struct arrays a = arrays_create();
-    report_table("half of the threads in each branch", NULL);
-    struct timing mixed = time_branches(&a, 1, "branches mixed within a warp");
-    struct timing split = time_branches(&a, 32, "branches along warp borders");
-    RATIO(mixed, split);
-    arrays_destroy(&a);
-}
-
-static void divergence_fixed(void)
-{
-    struct arrays a = arrays_create();
-    report_table("half of the threads in each branch", NULL);
-    time_branches(&a, 32, "branches along warp borders");
-    arrays_destroy(&a);
-}
-
 static const struct twin twins[] = {
-    TWIN(uncoalesced), TWIN(small_grid), TWIN(low_intensity), TWIN(bank_conflict), TWIN(divergence),
+    TWIN(uncoalesced),
+    TWIN(low_intensity),
+    TWIN(bank_conflict),
 };
 
-TWINS_MAIN("06_error_cases/slow_kernel", "right, and a multiple slower than needed", twins)
+TWINS_MAIN("06_error_cases/slow_memory", "right, and slow for the sake of memory", twins)
