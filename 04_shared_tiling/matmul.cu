@@ -139,11 +139,11 @@ static void print_resources(const struct rung *r)
                                                              (size_t)r->dynamic_bytes));
     double intensity = 2.0 * r->reuse_m * r->reuse_n / (4.0 * (r->reuse_m + r->reuse_n));
     double occupancy = 100.0 * blocks * r->threads / sm_threads;
-    printf("%-22s %9.2f %11d %8d", r->name, intensity, r->shared_bytes, r->threads);
+    printf("%-21s %6.2f %7d %7d", r->name, intensity, r->shared_bytes, r->threads);
     if (DEVICE_IS_CPU)
-        printf(" %9s %10s", "-", "-");
+        printf(" %5s %7s", "-", "-");
     else
-        printf(" %9d %8.1f %%", attributes.numRegs, occupancy);
+        printf(" %5d %5.1f %%", attributes.numRegs, occupancy);
     printf("  %s\n", r->change);
     const struct {
         const char *key;
@@ -245,12 +245,14 @@ int main(int argc, char **argv)
     if (!blas.handle)
         printf("%% cuBLAS is empty: %s\n", blas.why_not);
 
-    printf("\n%-22s %9s %11s %8s %9s %10s  what it changed\n", "what a rung takes", "flop/byte",
-           "shared B", "threads", "registers", "occupancy");
+    printf("\n%-21s %6s %7s %7s %5s %7s  what it changed\n", "what a rung takes", "flop/B",
+           "shared", "threads", "regs", "occup.");
     for (int i = 0; i < RUNGS; i++)
         if (!only || only == i + 1)
             print_resources(&rungs[i]);
-    printf("flop/byte: operations for one byte that a block fetches from global memory\n");
+    printf(
+        "flop/B: operations for one byte that a block fetches from global memory; shared: bytes a "
+        "block\n");
     if (!DEVICE_IS_CPU && times[0].median_ms > 0 && times[RUNGS - 1].median_ms > 0)
         printf("\nThe same multiplications, %.0f times faster from rung 1 to rung %d.\n",
                times[0].median_ms / times[RUNGS - 1].median_ms, RUNGS);
