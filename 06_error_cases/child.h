@@ -73,9 +73,9 @@ static int children_begin(void)
     struct sigaction action;
     memset(&action, 0, sizeof(action));
     action.sa_handler = children_on_signal;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}; // SIGPIPE: ... | head
+    for (int i = 0; i < 5; i++)
+        sigaction(stops[i], &action, NULL);
     return 1;
 }
 

@@ -270,6 +270,17 @@ def test_stopped_runner_leaves_nothing(lesson, tmp_path, number):
         assert os.listdir(tmp_path) == []
 
 
+def test_closed_pipe_leaves_nothing(cpu, tmp_path):
+    command = "'%s' --topic launch_failure | head -n 1" % cpu.path(RUNNER)
+    result = run_command(["sh", "-c", command], env={"TMPDIR": tmp_path})
+    assert len(result.out.splitlines()) == 1
+    for _ in range(100):
+        if not os.listdir(tmp_path):
+            break
+        time.sleep(0.05)
+    assert os.listdir(tmp_path) == [] and processes_below(cpu.folder) == []
+
+
 def test_no_place_for_temporary_files(cpu):
     result = cpu.run(RUNNER, "leak", env={"TMPDIR": "/no/such/folder"})
     assert result.code == 1 and "TMPDIR" in result.err
