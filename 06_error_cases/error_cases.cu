@@ -13,6 +13,10 @@
 #include "child.h"
 #include <libgen.h>
 
+#ifndef SOURCE_FOLDER // lesson.mk names it; a bare nvcc does not
+#define SOURCE_FOLDER "."
+#endif
+
 enum {
     TEXT_WIDTH = 98,
     LABEL = 11,
