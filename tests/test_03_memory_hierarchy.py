@@ -307,8 +307,9 @@ def h200(lesson, program, *arguments):
 
 def test_h200_latency_and_bandwidth(lesson):
     values = h200(lesson, "memory_hierarchy")
-    # H800, arXiv 2402.13499, table IV: L1 40.7, shared 29.0, L2 263.0, global 478.8 cycles
-    for key, published in (("l1", 40.7), ("shared", 29.0), ("l2", 263.0)):
+    # H800 PCIe, arXiv 2402.13499, table IV: L1 40.7, shared 29.0, L2 263.0 cycles (its 478.8 for global memory belong
+    # to other memory chips); H100 SXM, github.com/markdewing/AI_kernels: L1 40, L2 291, memory 700
+    for key, published in (("l1", 40.7), ("shared", 29.0), ("l2", 263.0), ("global", 700)):
         assert abs(values[f"{key}_cycles"] / published - 1) <= 0.25, (key, values)
     assert values["global_percent_of_limit"] >= 90
 
