@@ -76,10 +76,18 @@ def test_ten_thousand_launch_shapes(built):
     assert result.code == 0 and "10000 shapes" in result.out, result
 
 
-@pytest.mark.parametrize("name", ["launches", "block", "warp", "streams"])
-def test_clang_compiles_it_too(name, tmp_path):
-    need("clang++")
-    compile_cpu(SOURCES / f"{name}.cu", tmp_path / name, "-ccbin", "clang++")
+@pytest.mark.parametrize("compiler", ["clang++", "g++-9", "g++-11", "g++-14"])
+def test_other_compilers_do_too(compiler, tmp_path):
+    need(compiler)
+    for name in ("launches", "block", "warp", "streams"):
+        compile_cpu(SOURCES / f"{name}.cu", tmp_path / name, "-ccbin", compiler)
+        result = run_command([tmp_path / name, 50])
+        assert result.code == 0, result
+
+
+@pytest.mark.parametrize("name", ["launches", "block"])
+def test_a_newer_language_and_no_optimiser(name, tmp_path):
+    compile_cpu(SOURCES / f"{name}.cu", tmp_path / name, "-std=c++20", "-O0")
     result = run_command([tmp_path / name, 50])
     assert result.code == 0, result
 
@@ -152,7 +160,7 @@ def test_textures_filter_as_the_programming_guide_says(built):
 # ---- errors
 
 STICKY = {"null": 700, "far": 700, "host": 700, "assert": 710, "trap": 719}
-REFUSED = {"threads": 1, "grid0": 1, "gridy": 1, "blockz": 1, "shared": 1, "unread": 2}
+REFUSED = {"threads": 1, "grid0": 1, "gridy": 1, "blockz": 1, "shared": 1, "bounds": 701, "unread": 2}
 
 
 @pytest.mark.parametrize("case", [*STICKY, *REFUSED])
@@ -171,6 +179,9 @@ def test_an_error_shows_when_it_does_on_a_gpu(case, backend, built, tmp_path):
     else:
         want = [("cudaGetLastError", REFUSED[case]), ("cudaDeviceSynchronize", 0), ("cudaGetLastError", 0), ("cudaGetLastError", 0),
                 ("cudaMalloc", 0), ("cudaDeviceReset", 0), ("cudaMalloc", 0)]
+    if case == "bounds" and backend == "cuda":
+        want[0] = codes[0]  # drivers differ
+        assert codes[0][1] in (1, 701)
     assert codes == want, result
     if backend == "cpu" and case in STICKY:
         assert "errors.cu:" in result.err, "a fault says where its kernel was launched"

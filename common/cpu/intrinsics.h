@@ -62,10 +62,9 @@ inline float rhypotf(float a, float b) { return 1.0f / hypotf(a, b); }
 inline float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 inline double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752); }
 inline float fdividef(float a, float b) { return a / b; }
-inline float saturate(float x) { return x >= 0 ? (x <= 1 ? x : 1) : 0; }
 
 // Intrinsics.
-inline float __saturatef(float x) { return saturate(x); }
+inline float __saturatef(float x) { return x >= 0 ? (x <= 1 ? x : 1) : 0; } // NaN: 0
 inline float __sinf(float x) { return sinf(x); }
 inline float __cosf(float x) { return cosf(x); }
 inline float __tanf(float x) { return tanf(x); }

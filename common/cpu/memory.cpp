@@ -216,11 +216,23 @@ static cudaError_t release(void *p, bool host)
     return cudaSuccess;
 }
 
+// A pointer just outside of an allocation belongs to it: programs pass the end of an array, too.
+static bool near_allocation(const char *p)
+{
+    const long near = 4096;
+    auto after = allocations.upper_bound(p);
+    if (after != allocations.end() && after->first - p < near) return true;
+    if (after == allocations.begin()) return false;
+    auto before = std::prev(after);
+    return p - before->first < (long)before->second.size + near;
+}
+
 bool is_host_pointer(const void *p)
 {
-    if (!p || find(p) != allocations.end() || find_symbol(p) || in_device_region(p)) return false;
+    if (!p || near_allocation((const char *)p) || find_symbol(p) || in_device_region(p))
+        return false;
     return !with_asan() ||
-           !__asan_address_is_poisoned(p); // freed memory: ASan shall tell where it is used
+           !__asan_address_is_poisoned(p); // freed memory: ASan tells where it is used
 }
 bool in_device_region(const void *p) { return device.contains(p); }
 

@@ -454,10 +454,13 @@ static void rewrite_kernel(int keyword)
     if (!is(body, "{") || !is_word(name) || is_template(start_of_declaration(keyword))) return;
     int end = partner(body, next);
     if (end == NONE) return;
-    std::string k = tokens[name].text;
+    std::string k = tokens[name].text, bound;
+    for (int i = keyword; i < open; i = next(i))
+        if (is(i, "__launch_bounds__"))
+            bound = ", " + text_of(next(next(i)), find_at_depth_0(next(next(i)), {",", ")"}));
     tokens[end].out += " static ::cuda_cpu::RegisterKernel cuda_cpu_kernel_" +
                        std::to_string(++unique) + "(static_cast<void (*)(" +
-                       parameter_types(open, close) + ")>(" + k + "), \"" + k + "\");";
+                       parameter_types(open, close) + ")>(" + k + "), \"" + k + "\"" + bound + ");";
 }
 
 static std::set<int> registered; // semicolons of the declarations that have been seen

@@ -243,6 +243,19 @@ static size_t shared_limit(const void *kernel)
     return (size_t)most;
 }
 
+static const KernelEntry *find_kernel(const void *kernel)
+{
+    for (KernelEntry *k = kernels; k; k = k->next)
+        if (k->address == kernel) return k;
+    return nullptr;
+}
+
+static unsigned most_threads(const void *kernel)
+{
+    const KernelEntry *k = find_kernel(kernel);
+    return k ? k->most_threads : 1024;
+}
+
 static cudaError_t check_configuration(const Launch &l)
 {
     uint64_t threads = (uint64_t)l.block.x * l.block.y * l.block.z;
@@ -251,6 +264,7 @@ static cudaError_t check_configuration(const Launch &l)
     if (l.block.x > 1024 || l.block.y > 1024 || l.block.z > 64 || threads > 1024)
         return cudaErrorInvalidValue;
     if (l.shared > shared_limit(l.kernel)) return cudaErrorInvalidValue;
+    if (threads > most_threads(l.kernel)) return cudaErrorLaunchOutOfResources;
     return check_stream(l.stream);
 }
 
@@ -287,6 +301,7 @@ void launch(const Launch &l)
 {
     if (capture_target) {
         *capture_target = kept(l);
+        host_argument = 0;
         return;
     }
     int host = host_argument;
@@ -313,13 +328,6 @@ void launch(const Launch &l)
             error = stream_operation(l.stream, [&l] { return start_kernel(l); });
     }
     api_end("cudaLaunchKernel", fault ? cudaSuccess : error, config);
-}
-
-static const KernelEntry *find_kernel(const void *kernel)
-{
-    for (KernelEntry *k = kernels; k; k = k->next)
-        if (k->address == kernel) return k;
-    return nullptr;
 }
 
 cudaError_t capture_kernel(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared,
@@ -355,7 +363,7 @@ cudaError_t function_attributes(cudaFuncAttributes *a, const void *kernel)
     return api("cudaFuncGetAttributes", 0, "", [&]() -> cudaError_t {
         if (!a || !kernel) return cudaErrorInvalidValue;
         *a = {};
-        a->maxThreadsPerBlock = 1024;
+        a->maxThreadsPerBlock = (int)most_threads(kernel);
         a->maxDynamicSharedSizeBytes = (int)shared_limit(kernel);
         return cudaSuccess;
     });

@@ -29,6 +29,16 @@ struct Settings {
 const Settings &settings();
 [[gnu::format(printf, 1, 2)]] void message(const char *format, ...); // "cuda-cpu: ..." on stderr
 
+// scheduler.cpp
+cudaError_t run_grid(const Launch &launch); // the fault that ended it, or success
+inline bool in_kernel() { return block.serial != 0; }
+void install_handlers(); // for SIGSEGV and the like, in kernels
+[[noreturn]] void kernel_fault(cudaError_t error, const char *format, ...);
+const void *shared_arena(size_t *size); // of this OS thread
+std::string shared_name(const void *p); // which variable p lies in
+void barrier_epochs(unsigned *of_block, unsigned *of_warp);
+std::string where(); // "kernel k<<<...>>> (file:line), block (..), thread (..)"
+
 // The body of every API function runs in here: one lock, fault injection, the error state, the log.
 enum {
     QUERY = 1,      // answers even after a sticky error
@@ -44,21 +54,12 @@ extern std::recursive_mutex &api_mutex;
 
 template <class F> cudaError_t api(const char *name, int flags, const std::string &args, F body)
 {
+    if (in_kernel()) kernel_fault(cudaErrorLaunchFailure, "%s is called in a kernel", name);
     std::lock_guard<std::recursive_mutex> lock(api_mutex);
     cudaError_t error = api_begin(name, flags);
     if (error == cudaSuccess) error = body();
     return api_end(name, error, args);
 }
-
-// scheduler.cpp
-cudaError_t run_grid(const Launch &launch); // the fault that ended it, or success
-inline bool in_kernel() { return block.serial != 0; }
-void install_handlers(); // for SIGSEGV and the like, in kernels
-[[noreturn]] void kernel_fault(cudaError_t error, const char *format, ...);
-const void *shared_arena(size_t *size); // of this OS thread
-std::string shared_name(const void *p); // which variable p lies in
-void barrier_epochs(unsigned *of_block, unsigned *of_warp);
-std::string where(); // "kernel k<<<...>>> (file:line), block (..), thread (..)"
 
 // memory.cpp
 bool with_asan();

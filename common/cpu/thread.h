@@ -202,6 +202,7 @@ template <class Find, class Call> auto launcher(Launch l, const char *name, Find
 struct KernelEntry {
     const void *address;
     const char *name;
+    unsigned most_threads; // from __launch_bounds__
     void (*launch)(Launch, void **arguments);
     KernelEntry *next;
 };
@@ -216,10 +217,12 @@ void launch_from_array(Launch l, void **arguments, std::index_sequence<I...>)
 }
 
 struct RegisterKernel : KernelEntry {
-    template <class... P> RegisterKernel(void (*kernel)(P...), const char *kernel_name)
+    template <class... P>
+    RegisterKernel(void (*kernel)(P...), const char *kernel_name, unsigned bound = 1024)
     {
         address = (const void *)kernel;
         name = kernel_name;
+        most_threads = bound;
         this->launch = [](Launch l, void **a) {
             launch_from_array<P...>(l, a, std::index_sequence_for<P...>());
         };

@@ -15,6 +15,10 @@ __global__ void give_up()
     __trap();
 }
 __global__ void nothing() {}
+__global__ void __launch_bounds__(64) bounded(int *p)
+{
+    p[threadIdx.x] = 1;
+}
 
 static void say(const char *what, cudaError_t error)
 {
@@ -38,6 +42,8 @@ int main(int argc, char **argv)
         give_up<<<1, 1>>>();
     else if (!strcmp(name, "threads"))
         nothing<<<1, 1025>>>();
+    else if (!strcmp(name, "bounds"))
+        bounded<<<1, 128>>>(p);
     else if (!strcmp(name, "grid0"))
         nothing<<<0, 32>>>();
     else if (!strcmp(name, "gridy"))
