@@ -13,6 +13,9 @@ endif
 ifneq ($(words $(O)),$(if $(O),1,0))
 $(error O='$(O)' contains a space: choose another folder for the build)
 endif
+ifneq ($(filter-out 0 1,$(dbg) $(V)),)
+$(error dbg='$(dbg)' V='$(V)': each of the two is 1 or 0)
+endif
 
 ifeq ($(wildcard common/build.mk),)
 # ---- in a lesson's folder: 'make', 'make saxpy', 'make run ARGS=...' act on this lesson alone
@@ -29,15 +32,20 @@ else
 comma := ,
 OUT := $(if $(O),$(O:/=)/)
 BUILD := $(OUT)build
+override LESSONS := $(LESSONS:/=)
+$(foreach lesson,$(LESSONS),$(if $(wildcard $(lesson)/*.cu),,\
+	$(error LESSONS: there is no lesson '$(lesson)'; there are $(sort $(patsubst %/,%,$(dir $(wildcard [0-9][0-9]_*/*.cu)))))))
 PROGRAMS := $(basename $(foreach lesson,$(LESSONS),$(wildcard $(lesson)/*.cu)))
 BINARIES := $(addprefix $(OUT),$(PROGRAMS))
 EXTRA_BINARIES := # a lesson's lesson.mk adds what it builds besides
 
 # Goals that build nothing need no toolchain.
 ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
-$(shell mkdir -p $(BUILD); NVCC='$(NVCC)' CUDA_PATH='$(CUDA_PATH)' BACKEND='$(BACKEND)' \
+ifneq ($(shell mkdir -p $(BUILD) && NVCC='$(NVCC)' CUDA_PATH='$(CUDA_PATH)' BACKEND='$(BACKEND)' \
 	SMS='$(SMS)' CXX='$(CCBIN)' scripts/toolchain >$(BUILD)/toolchain.$$PPID \
-	&& mv $(BUILD)/toolchain.$$PPID $(BUILD)/toolchain.mk)
+	&& mv $(BUILD)/toolchain.$$PPID $(BUILD)/toolchain.mk || echo failed),)
+$(error $(BUILD) cannot be written: choose another folder for the build with O=DIR)
+endif
 include $(BUILD)/toolchain.mk
 endif
 ifneq ($(TC_ERROR),)
@@ -59,11 +67,12 @@ CPU_PARTS := $(if $(filter cpu,$(TC_BACKEND)),scripts/nvcc-cpu $(wildcard common
 
 # The command of the last build of each lesson is kept in a file, which every program depends on:
 # another SMS, backend, flag or compiler rebuilds the lesson, the same ones rebuild nothing.
+# (cat, not $(file <...): make learned to read files in 4.2.)
 COMMAND := $(COMPILE) $(shell '$(TC_NVCC)' --version 2>/dev/null | tail -n 1)
 define keep_command
-ifneq ($$(file <$(BUILD)/$(1)/command),$(COMMAND))
+ifneq ($$(shell cat $(BUILD)/$(1)/command 2>/dev/null),$$(COMMAND))
 $$(shell mkdir -p $(BUILD)/$(1) $(OUT)$(1))
-$$(file >$(BUILD)/$(1)/command,$(COMMAND))
+$$(file >$(BUILD)/$(1)/command,$$(COMMAND))
 endif
 endef
 ifdef TC_BACKEND

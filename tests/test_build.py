@@ -140,7 +140,8 @@ def test_wrong_backend_and_missing_tools(fakes):
     assert "nvcc was not found" in fakes(SMS="90")["ERROR"]
     assert "no C++ compiler" in fakes(BACKEND="cpu", CXX="no-such-compiler")["ERROR"]
     assert "bin/nvcc" in fakes(CUDA_PATH="/nowhere")["ERROR"]
-    assert "cannot be run" not in fakes(BACKEND="cpu")["ERROR"]
+    assert "CCBIN=" in fakes("13.0", NEW, SMS="90", CXX="no-such-compiler")["ERROR"]
+    assert not fakes(BACKEND="cpu")["ERROR"]
     assert "not a program" in fakes(NVCC="no-such-nvcc")["ERROR"]
 
 
@@ -252,6 +253,28 @@ def test_a_path_with_a_space_is_one_clear_message(project, tmp_path):
     assert result.code == 2 and "contains a space" in result.err
     assert len(result.err.strip().splitlines()) == 1
     assert "contains a space" in make("O=a b", cwd=ROOT).err
+
+
+@pytest.mark.parametrize("variable, words", [
+    ("LESSONS=09_nothing", ["09_nothing", "02_saxpy"]),
+    ("dbg=yes", ["dbg='yes'", "1 or 0"]),
+    ("V=2", ["V='2'", "1 or 0"]),
+    ("O=/proc/nowhere", ["/proc/nowhere", "O=DIR"]),
+    ("BACKEND=gpu", ["cuda or cpu"]),
+    ("CCBIN=no-such-compiler", ["no-such-compiler", "g++"]),
+])
+def test_a_wrong_variable_is_one_message(project, variable, words):
+    result = make(*(["BACKEND=cpu"] if "BACKEND" not in variable else []), variable, cwd=project)
+    assert result.code == 2 and result.out == "", result
+    assert result.err.count("***") == 1, result
+    for word in words:
+        assert word in result.err, result
+
+
+def test_flags_with_characters_special_to_make_build_once(project):
+    flags = "EXTRA_NVCCFLAGS=-DX='\"a(b,c\"'"
+    assert builds(make("BACKEND=cpu", flags, cwd=project)) == ["02_saxpy/saxpy"]
+    assert builds(make("BACKEND=cpu", flags, cwd=project)) == []
 
 
 def test_an_unknown_architecture_stops_make_before_it_compiles(project):
