@@ -41,6 +41,13 @@ def test_every_rung_is_right_for_every_shape(lesson, m, n, k):
     assert {row["flops"] for row in own_rows(data)} == {2 * m * n * k}
 
 
+# few tiles and a long k: the tiles are cut, and up to all blocks add to one of them
+@pytest.mark.parametrize("m, n, k", [(300, 200, 700), (640, 200, 1000), (1, 1, 5000), (128, 256, 3001)])
+def test_tiles_that_several_blocks_share(lesson, m, n, k):
+    data = lesson.json(MATMUL, "--m", m, "--n", n, "--k", k, "--kernel", 9, "--reps", 3)
+    assert all_ok(data)
+
+
 @pytest.mark.parametrize("m, n, k", [(0, 5, 5), (5, 0, 5), (0, 0, 0)])
 def test_no_elements_is_nothing_to_do(lesson, m, n, k):
     result = lesson.run(MATMUL, "--m", m, "--n", n, "--k", k)
