@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// Chosen by measuring on an H200: more packs a thread gain nothing where a pack is 16 bytes, and much where
-// it is one element of 2.
+// Chosen by measuring on an H200: more packs a thread gain nothing where a pack is 16 bytes, and
+// much where it is one element of 2.
 enum { BLOCK = 128, WIDE_PACKS = 2, NARROW_PACKS = 8 };
 
 // ---- one comparison for each type: is x <= threshold? False for a NaN on either side.
