@@ -343,8 +343,7 @@ static inline void json_finish(void)
     report.values = NULL;
     report.row_count = report.value_count = 0;
     if (failed) {
-        fprintf(stderr, "--json %s: could not be written: %s\n", common_options.json,
-                strerror(errno));
+        fprintf(stderr, "--json: the results could not be written: %s\n", strerror(errno));
         _exit(EXIT_FAILED);
     }
 }

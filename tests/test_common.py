@@ -26,7 +26,10 @@ def test_each_header_stands_alone_and_compiles_as_cxx14(compiler, header, tmp_pa
     source = tmp_path / "alone.cu"
     source.write_text(f'#include "{ROOT}/common/{header}"\n#include "{ROOT}/common/{header}"\n'
                       "int main(void) { return 0; }\n")
-    standard = ["-std=c++14"] if compiler == "nvcc" else []
+    if header == "cub_sum.h":
+        standard = []  # CUB of CUDA 13 wants C++17
+    else:
+        standard = ["-std=c++14"] if compiler == "nvcc" else []
     result = run_command([COMPILERS[compiler], *standard, "-Xcompiler", "-Wall,-Wextra", "-c", "-o",
                           tmp_path / "alone.o", source])
     assert result.code == 0 and not result.err, result

@@ -9,7 +9,8 @@ __global__ void add(int a, int b, int *sum)
 #ifdef WITH_EXTERN_C
 extern "C" // the plain C name; without it the linker sees _Z7gpu_addii
 #endif
-int gpu_add(int a, int b)
+    int
+    gpu_add(int a, int b)
 {
     int *d_sum, h_sum = 0;
     if (cudaMalloc(&d_sum, sizeof(int)) != cudaSuccess)

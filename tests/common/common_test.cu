@@ -4,12 +4,12 @@
 
 static int failures;
 
-#define EXPECT(condition) \
-    do { \
-        if (!(condition)) { \
-            printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            failures++; \
-        } \
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);                       \
+            failures++;                                                                            \
+        }                                                                                          \
     } while (0)
 
 static int size_is(const char *text, size_t want)
@@ -33,7 +33,8 @@ static void test_sizes(void)
     EXPECT(size_is("18446744073709551615", SIZE_MAX));
     EXPECT(size_refused("18446744073709551616"));
     EXPECT(size_refused("17179869184G"));
-    const char *const wrong[] = {"", " ", "-1", "+1", " 1", "1 ", "1kk", "1e9", "0x10", "k", "1T", "1.5"};
+    const char *const wrong[] = {"",    " ",   "-1",   "+1", " 1", "1 ",
+                                 "1kk", "1e9", "0x10", "k",  "1T", "1.5"};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         EXPECT(size_refused(wrong[i]));
     char text[32];
@@ -110,7 +111,7 @@ static void test_statistics(void)
     t = timing_of(even, 0);
     EXPECT(t.median_ms == 0 && t.reps == 0);
     int runs = 0;
-    MEASURE_HOST(t, 3) {
+    MEASURE_HOST (t, 3) {
         struct timespec nap = {0, 2000000};
         nanosleep(&nap, NULL);
         runs++;

@@ -1,4 +1,6 @@
-struct vec { float x, y, z, w; };
+struct vec {
+    float x, y, z, w;
+};
 __global__ void plain(int n, float a, const float *x, float *y)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
