@@ -21,7 +21,7 @@ torch:
 	@BACKEND='$(BACKEND)' SMS='$(if $(SMS),$(TC_SMS))' PYTHON='$(PYTHON)' 07_pytorch_extension/make_torch
 
 clean:
-	rm -rf $(BUILD) $(BINARIES) $(addsuffix .part,$(BINARIES)) $(EXTRA_BINARIES) $(EXTRA_CLEAN)
+	$(SHOW)rm -rf $(BUILD) $(BINARIES) $(wildcard $(addsuffix .part*,$(BINARIES))) $(EXTRA_BINARIES) $(EXTRA_CLEAN)
 
 info:
 	@NVCC='$(NVCC)' CUDA_PATH='$(CUDA_PATH)' BACKEND='$(BACKEND)' SMS='$(SMS)' CXX='$(CCBIN)' \

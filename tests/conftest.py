@@ -69,7 +69,8 @@ PROGRAMS = sorted(f"{path.parent.name}/{path.stem}" for lesson in LESSONS
 def make(*arguments, env=None, cwd=ROOT, timeout=1800):
     """make with a clean environment: variables of an outer make do not leak in."""
     clean = {name: "" for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "SMS", "BACKEND", "NVCC",
-                                   "CUDA_PATH", "CCBIN", "ARGS", "O", "LESSONS")}
+                                   "CUDA_PATH", "CCBIN", "EXTRA_NVCCFLAGS", "ARGS", "O", "LESSONS",
+                                   "dbg", "V")}
     return run_command(["make", *arguments], env={**clean, **(env or {})}, cwd=cwd, timeout=timeout)
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import ROOT, make, needs_nvcc, run_command
+from conftest import ROOT, needs_nvcc, run_command, toolchain
 
 SAXPY, VARIANTS, UNIFIED = "02_saxpy/saxpy", "02_saxpy/saxpy_variants", "02_saxpy/unified_memory"
 
@@ -58,8 +58,7 @@ def test_a_wrong_command_line(lesson, arguments):
 
 @needs_nvcc
 def test_the_source_compiles_as_the_homework_does(tmp_path):
-    nvcc = re.search(r"^nvcc +(\S+)", make("info", "BACKEND=cuda", "SMS=90").out, re.M)
-    result = run_command([nvcc.group(1) if nvcc else "nvcc", "-O2", "-std=c++17", "-arch=sm_90", ROOT / "02_saxpy/saxpy.cu",
+    result = run_command([toolchain(BACKEND="cuda")["NVCC"], "-O2", "-std=c++17", "-arch=sm_90", ROOT / "02_saxpy/saxpy.cu",
                           "-o", tmp_path / "saxpy"])
     assert result.code == 0 and result.err == "", result
 
