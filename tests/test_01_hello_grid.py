@@ -113,6 +113,9 @@ def test_the_table_of_the_card(lesson):
     if lesson.backend == "cuda":
         sms = data["device"]["compute_capability"].replace(".", "")
         assert values["SMS"] == sms and f"make SMS={sms}" in result.out
+        if values["memory_clock_khz"] and values["memory_bus_bits"]:  # double data rate, 8 bits a byte
+            limit = values["memory_clock_khz"] * 1e3 * 2 * values["memory_bus_bits"] / 8 / 1e9
+            assert values["memory_limit_gbs"] == pytest.approx(limit)
     else:
         assert "SMS=" not in result.out and "GB/s" not in result.out, "no limits of a GPU on a CPU"
 

@@ -17,6 +17,9 @@ def test_the_headers_keep_their_word(compiler, tmp_path):
     assert built.code == 0 and "warning" not in built.err, built
     result = run_command([program, tmp_path])
     assert result.code == 0, result
+    rows = result.out[result.out.index("\nrates"):].splitlines()
+    assert "50.0 %" in rows[2] and "200.0 %" in rows[3], rows
+    assert ["above the limit" in row for row in rows[2:6]] == [False, False, True, False], rows
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -123,7 +123,9 @@ static void test_statistics(void)
 static void test_fp32_lanes(void)
 {
     EXPECT(fp32_lanes_per_sm(9, 0) == 128 && fp32_lanes_per_sm(8, 0) == 64);
+    EXPECT(fp32_lanes_per_sm(8, 6) == 128 && fp32_lanes_per_sm(8, 9) == 128);
     EXPECT(fp32_lanes_per_sm(6, 0) == 64 && fp32_lanes_per_sm(6, 1) == 128);
+    EXPECT(fp32_lanes_per_sm(7, 5) == 64 && fp32_lanes_per_sm(12, 0) == 128);
     EXPECT(fp32_lanes_per_sm(99, 0) == 0); // unknown, not guessed
 }
 
@@ -136,6 +138,12 @@ static void test_hints(void)
         cuda_hint((cudaError_t)known[i], hint, sizeof(hint));
         EXPECT(hint[0] != '\0' && strlen(hint) < sizeof(hint) - 1);
     }
+    size_t free_bytes, total_bytes;
+    if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) { // the user's own numbers
+        cuda_hint(cudaErrorMemoryAllocation, hint, sizeof(hint));
+        EXPECT(strstr(hint, "GiB are free now"));
+    }
+    cudaGetLastError();
     cuda_hint(cudaErrorProfilerDisabled, hint, sizeof(hint));
     EXPECT(hint[0] == '\0');
 }
@@ -169,6 +177,23 @@ static void test_json(void)
     EXPECT(strcmp(text, "\"a\\\"b\\\\c\\u000a\\u0009\\u0001 ü\" null 0.1 null") == 0);
 }
 
+// 1e6 bytes in a millisecond are 1 GB/s; test_common.py looks for the warning of the second row.
+static void test_rates(void)
+{
+    char text[1024] = "";
+    report_table("rates", "extra", NULL);
+    report_extra(7);
+    report_rate("half", timing_once(1), 1e6, "bytes", "GB/s", 1e9, 2, CHECK_OK);
+    report_rate("above", timing_once(1), 1e6, "bytes", "GB/s", 1e9, 0.5, CHECK_NONE);
+    report_time("time alone", timing_once(1), CHECK_NONE);
+    FILE *f = fmemopen(text, sizeof(text), "w");
+    json_row(f, &report.rows[0]);
+    fclose(f);
+    EXPECT(strstr(text, "\"bytes\": 1000000, \"rate\": 1, \"unit\": \"GB/s\", \"limit\": 2, "
+                        "\"percent\": 50, \"extra\": 7, \"check\": \"ok\"}"));
+    EXPECT(report.row_count == 3 && isnan(report.rows[1].extras[0]) && isnan(report.rows[2].rate));
+}
+
 static void test_output_file(const char *folder)
 {
     char path[4096], line[64] = "";
@@ -197,6 +222,7 @@ int main(int argc, char **argv)
     test_hints();
     test_check_evaluates_once();
     test_json();
+    test_rates();
     test_output_file(argv[1]);
     printf("%d failures\n", failures);
     return failures != 0;
