@@ -75,7 +75,7 @@ $$(shell mkdir -p $(BUILD)/$(1) $(OUT)$(1))
 $$(file >$(BUILD)/$(1)/command,$$(COMMAND))
 endif
 endef
-ifdef TC_BACKEND
+ifneq ($(filter-out clean help info test,$(or $(MAKECMDGOALS),all)),) # these build no lesson here
 $(foreach lesson,$(sort $(dir $(PROGRAMS))),$(eval $(call keep_command,$(lesson:/=))))
 endif
 

@@ -193,6 +193,8 @@ def test_a_second_make_does_nothing_and_changes_rebuild_what_they_affect(project
     assert cpu("EXTRA_NVCCFLAGS=-DX=1") == []
     assert sorted(cpu("dbg=1")) == both
     assert cpu("dbg=1", "-j4") == []
+    assert make("info", "BACKEND=cpu", "EXTRA_NVCCFLAGS=-DX=2", cwd=project).code == 0  # asking changes nothing
+    assert cpu("dbg=1") == []
 
 
 def test_out_of_tree_builds_of_both_backends_stand_side_by_side(project, tmp_path):
