@@ -249,6 +249,19 @@ def test_device_memory_has_an_end_and_comes_back(tmp_path):
         [str(64 * mib), str(64 * mib), "0", "2", "0", "0", str(32 * mib)]
 
 
+def test_static_objects_use_the_device_before_and_after_main(tmp_path):
+    source = small(tmp_path, """#include <cstdio>
+        __global__ void set(int *p) { *p = 7; }
+        struct Early {
+            int *p = nullptr;
+            Early() { cudaMalloc(&p, 4); set<<<1, 1>>>(p); }
+            ~Early() { printf("%d\\n", cudaFree(p)); }
+        } early;
+        int main() { int h = 0; cudaMemcpy(&h, early.p, 4, cudaMemcpyDeviceToHost); printf("%d ", h); }""")
+    compile_cpu(source, tmp_path / "a")
+    assert run_command([tmp_path / "a"], env={"CUDA_CPU_LEAKCHECK": 1}).out == "7 0\n"
+
+
 # ---- finding bugs
 
 @pytest.mark.parametrize("bug,kind,mark", [("past", "heap-buffer-overflow", "past"), ("shared", "heap-buffer-overflow", "shared"),

@@ -61,6 +61,26 @@ template <class F> cudaError_t api(const char *name, int flags, const std::strin
     return api_end(name, error, args);
 }
 
+// runtime.cpp
+struct ErrorState {
+    cudaError_t pending = cudaSuccess; // a kernel's fault that no call has reported yet
+    cudaError_t sticky = cudaSuccess;  // a kernel's fault that every call reports from now on
+    bool dead = false;                 // reset after a sticky error: only a new process helps
+    bool forked = false;               // a child of the process that used the device
+};
+extern ErrorState &state;
+extern thread_local cudaError_t last_error; // what cudaGetLastError gives
+bool ends_context(int error);               // is it a fault that sticks?
+cudaError_t injected(const char *api);      // what CUDA_CPU_FAIL wants of this call
+
+// launch.cpp, device_libc.cpp
+const int DEFAULT_SHARED = 48 << 10, MOST_SHARED = 227 << 10;
+struct Limits {
+    size_t printf_fifo = 8 << 20, heap = 8 << 20, stack = 1024;
+};
+extern Limits limits;
+void flush_printf();
+
 // memory.cpp
 bool with_asan();
 bool is_host_pointer(const void *p); // memory that belongs to the host alone
@@ -73,9 +93,6 @@ struct DeviceOpen { // device memory can be touched while one of these exists
     DeviceOpen();
     ~DeviceOpen();
 };
-
-// runtime.cpp
-void printf_append(const char *format, va_list list, bool to_stderr);
 
 // stream.cpp: runs an operation, or records it when the stream is being captured
 cudaError_t check_stream(cudaStream_t stream);
