@@ -29,7 +29,7 @@ struct Settings {
 const Settings &settings();
 [[gnu::format(printf, 1, 2)]] void message(const char *format, ...); // "cuda-cpu: ..." on stderr
 
-// scheduler.cpp
+// grid.cpp, block.cpp, fault.cpp
 cudaError_t run_grid(const Launch &launch); // the fault that ended it, or success
 inline bool in_kernel() { return block.serial != 0; }
 void install_handlers(); // for SIGSEGV and the like, in kernels

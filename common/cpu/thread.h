@@ -1,6 +1,6 @@
 // What a kernel's thread sees, and how a launch reaches it: the index variables, the loop that calls a kernel
 // once for each thread of a block, __shared__ variables, and the object that `kernel<<<grid, block>>>` becomes.
-// The other half, blocks and barriers, is in scheduler.cpp.
+// The other half, blocks and barriers, is in block.cpp and grid.cpp.
 #pragma once
 #pragma GCC system_header
 #include <stddef.h>
