@@ -145,12 +145,15 @@ static inline void cuda_hint(cudaError_t error, char *text, size_t size)
                  "another process owns the GPU alone (compute mode): nvidia-smi -q -d "
                  "COMPUTE");
         break;
-    case cudaErrorNoDevice:
+    case cudaErrorNoDevice: {
+        const char *visible = getenv("CUDA_VISIBLE_DEVICES");
         snprintf(text, size,
-                 "the driver is there but shows no GPU (CUDA_VISIBLE_DEVICES=%s): on a cluster "
-                 "ask for one (srun --gres=gpu:1), or run on the CPU: make BACKEND=cpu",
-                 getenv("CUDA_VISIBLE_DEVICES") ? getenv("CUDA_VISIBLE_DEVICES") : "not set");
+                 "the driver is there but shows no GPU (CUDA_VISIBLE_DEVICES %s%.64s%s): on a "
+                 "cluster ask for one (srun --gres=gpu:1), or run on the CPU: make BACKEND=cpu",
+                 visible ? "is '" : "is not set", visible ? visible : "",
+                 visible ? "': unset it if you set it" : "");
         break;
+    }
     case cudaErrorInvalidDeviceFunction:  // 98
     case cudaErrorNoKernelImageForDevice: // 209
         hint_no_image(text, size);

@@ -257,6 +257,12 @@ def test_a_path_with_a_space_is_one_clear_message(project, tmp_path):
     assert "contains a space" in make("O=a b", cwd=ROOT).err
 
 
+def test_an_old_make_is_one_clear_message(project):
+    for folder in (project, project / "02_saxpy"):
+        result = make("MAKE_VERSION=3.82", cwd=folder)
+        assert result.code == 2 and "this is 3.82" in result.err and len(result.err.splitlines()) == 1, result
+
+
 @pytest.mark.parametrize("variable, words", [
     ("LESSONS=09_nothing", ["09_nothing", "02_saxpy"]),
     ("dbg=yes", ["dbg='yes'", "1 or 0"]),

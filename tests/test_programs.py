@@ -125,6 +125,17 @@ def test_no_gpu_is_waived_with_a_reason(cpu, program):
     assert result.err.startswith("waived: no usable GPU (error 100") and result.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("env, words", [
+    ({"CUDA_CPU_DEVICES": 0, "CUDA_VISIBLE_DEVICES": "7"}, ["error 100", "CUDA_VISIBLE_DEVICES is '7'", "unset"]),
+    ({"CUDA_CPU_FAIL": "cudaGetDeviceCount:1:35"}, ["error 35", "the driver offers CUDA", "was built with"]),
+])
+def test_the_reasons_for_no_gpu_are_told_apart(cpu, env, words):
+    result = cpu.run("02_saxpy/saxpy", env=env)
+    assert result.code == 2 and result.err.count("\n") == 1, result
+    for word in words:
+        assert word in result.err, result
+
+
 def test_a_waived_run_still_writes_its_json(cpu):
     data = cpu.json("02_saxpy/saxpy", code=2, env={"CUDA_CPU_DEVICES": 0})
     assert data["status"] == "waived" and "no usable GPU" in data["message"]
