@@ -341,6 +341,17 @@ def test_a_barrier_that_not_all_reach_is_reported(bug, said, built):
 def test_threads_that_have_returned_can_count_as_arrived(built):
     bad = run_command([built("bugs"), "divergent", "bad"], env={"CUDA_CPU_BARRIER": "exited"})
     assert bad.code == 0 and bad.out.split()[0] == "0", bad
+    assert run_command([built("bugs"), "two", "bad"], env={"CUDA_CPU_BARRIER": "exited"}).code == 0
+
+
+def test_a_full_stack_is_an_illegal_address(tmp_path):
+    source = small(tmp_path, """#include <cstdio>
+        __device__ int deep(int n, volatile int *p) { volatile int room[256]; room[n % 256] = n; return deep(n + 1, room) + room[0] + p[0]; }
+        __global__ void k(int *p) { p[0] = deep(1, p); }
+        int main() { int *p; cudaMalloc(&p, 4); k<<<1, 1>>>(p); printf("%d\\n", cudaDeviceSynchronize()); }""")
+    compile_cpu(source, tmp_path / "a", "-O0")
+    result = run_command([tmp_path / "a"])
+    assert result.out == "700\n" and "stack is full" in result.err, result
 
 
 def test_what_nobody_wrote_is_a_nan(built):

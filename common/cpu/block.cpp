@@ -67,8 +67,9 @@ static void make_warp_ready(unsigned first, unsigned lanes)
     }
 }
 
+// Started, and neither parked nor running.
 bool has_ended(unsigned t)
-{ // started, and neither parked nor running
+{
     unsigned rank = block.order ? worker->rank[t] : t;
     return rank < block.next && !worker->threads[t].fiber &&
            !(t == linear_index() && worker->running != &worker->main);
@@ -97,14 +98,13 @@ int block_barrier(bool vote, const char *file, int line)
         w.barrier_file = file;
         w.barrier_line = line;
     }
-    bool elsewhere = line != w.barrier_line;
-    park(AT_BARRIER, file, line);
+    bool elsewhere = line != w.barrier_line && !settings().early_exit;
+    Thread &me = park(AT_BARRIER, file, line);
     w.arrived++;
     w.votes += vote;
     if (elsewhere) {
         report_waiting("threads of one block wait at different barriers");
-        w.threads[linear_index()].fiber =
-            nullptr; // it is the running one, which kernel_fault frees
+        me.fiber = nullptr; // it is the running one, which kernel_fault frees
         kernel_fault(cudaErrorLaunchFailure, nullptr);
     }
     unsigned ended = settings().early_exit ? block.next - block.parked : 0;

@@ -61,6 +61,8 @@ static void on_signal(int number, siginfo_t *info, void *)
         return;
     }
     worker->signal = number;
+    char *stack = worker->running->stack, *address = (char *)info->si_addr;
+    worker->stack_overflow = address >= stack && address < stack + 4096; // the page below it
     worker->fault_address = info->si_addr;
     give_up(number == SIGFPE ? cudaErrorLaunchFailure : cudaErrorIllegalAddress);
 }
@@ -83,6 +85,8 @@ void report_signal()
     if (w.signal == SIGFPE)
         message("%s: integer division by zero (a GPU goes on with an undefined number)",
                 where().c_str());
+    else if (w.stack_overflow)
+        message("%s: the thread's stack is full", where().c_str());
     else
         message("%s: no memory of the device at address %p", where().c_str(), w.fault_address);
     w.signal = 0;

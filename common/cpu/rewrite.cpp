@@ -500,8 +500,9 @@ static void keep_in_step(const std::string &name, int from, int to)
         if (close == NONE) return;
         if (one_of(op, {"+", "-", "*", "/", "%", "&", "|", "^"})) equals = op + 1;
         int semicolon = find_at_depth_0(op, {";"});
-        if (!is(equals, "=") || is(equals + 1, "=") || semicolon == NONE || semicolon >= to)
-            continue;
+        bool assignment =
+            is(equals, "=") && !is(equals + 1, "=") && find_at_depth_0(op, {",", ";"}) == semicolon;
+        if (!assignment || semicolon == NONE || semicolon >= to) continue;
         std::string element = text_of(i, close + 1);
         tokens[i].out = "{ auto cuda_cpu_value = " +
                         (equals == op ? "" : element + " " + tokens[op].text + " ") + "(";

@@ -68,6 +68,7 @@ struct Worker { // an OS thread that runs blocks
     cudaError_t fault = cudaSuccess;
     int signal = 0;
     const void *fault_address = nullptr;
+    bool stack_overflow = false;
     char signal_stack[32 << 10]; // a fault by stack overflow needs another stack
 };
 extern __thread Worker *worker;
