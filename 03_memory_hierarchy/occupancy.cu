@@ -83,9 +83,9 @@ static int predict_blocks(struct limits l, int block, int registers, int shared)
     int warps = (block + WARP_SIZE - 1) / WARP_SIZE;
     int by_threads = l.threads / (warps * WARP_SIZE);
     // A quarter of the register file belongs to each of the four schedulers, and so do its warps.
-    int warps_a_quarter =
-        l.registers / SUB_PARTITIONS / round_up(registers * WARP_SIZE, REGISTER_UNIT);
-    int by_registers = registers ? warps_a_quarter * SUB_PARTITIONS / warps : l.blocks;
+    int a_warp = round_up(registers * WARP_SIZE, REGISTER_UNIT); // 0: not known
+    int warps_a_quarter = a_warp ? l.registers / SUB_PARTITIONS / a_warp : 0;
+    int by_registers = a_warp ? warps_a_quarter * SUB_PARTITIONS / warps : l.blocks;
     int a_block = round_up(shared + l.shared_reserved, shared_unit());
     int by_shared = a_block ? l.shared / a_block : l.blocks;
     return least(least(by_threads, by_registers), least(by_shared, l.blocks));
