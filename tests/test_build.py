@@ -301,10 +301,10 @@ def test_help_and_info_and_clean_need_no_toolchain_to_answer():
 
 def test_variables_with_quotes_in_the_reason_do_not_break_make(project, tmp_path):
     fake = tmp_path / "fake"
-    tool(fake, "nvidia-smi", "#!/bin/sh\necho \"couldn't talk to the driver ($HOME)\"\nexit 9\n")
+    tool(fake, "nvidia-smi", "#!/bin/sh\necho \"couldn't talk to the driver (\\$HOME) #1\"\nexit 9\n")
     tool(fake, "nvcc", FAKE_NVCC.format(version="13.0", codes="sm_90"))
     result = make(cwd=project, env={"PATH": f"{fake}:{os.environ['PATH']}"})
-    assert result.code == 0 and "couldn't talk" in result.out
+    assert result.code == 0 and "couldn't talk to the driver ($HOME) #1" in result.out
 
 
 @needs_nvcc
