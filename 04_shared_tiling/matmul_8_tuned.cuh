@@ -14,8 +14,8 @@
 //   no multiply-add waits for shared memory.
 // - B goes straight to shared memory; A passes through registers, which turn it (store_a). Three
 //   stages: the copies of a tile have the time of two tiles.
-// - 225 registers a thread, one block an SM, 12.5 % occupancy. That is enough: not other warps hide the
-//   latency here, but the 128 independent multiply-adds of this one.
+// - More than 200 registers a thread, one block an SM, 12.5 % occupancy. That is enough: not other
+//   warps hide the latency here, but the 128 independent multiply-adds of this one.
 #ifndef MATMUL_8_TUNED_CUH // rung 9 includes it too
 #define MATMUL_8_TUNED_CUH
 
@@ -123,10 +123,12 @@ static __device__ __forceinline__ void multiply(struct registers *my, struct til
             read_parts(my->a_part[(i + 1) % 2], my->b_part[(i + 1) % 2],
                        my->a_at + (i + 1) * A_PITCH, my->b_at + (i + 1) * TILE_N);
 #pragma unroll
-            for (int r = 0; r < ROWS; r++)
+            for (int s = 0; s < COLS; s++) // down and up: neighbours share an operand
 #pragma unroll
-                for (int s = 0; s < COLS; s++)
+                for (int j = 0; j < ROWS; j++) {
+                    const int r = s % 2 ? ROWS - 1 - j : j;
                     my->sum[r][s] += my->a_part[i % 2][r] * my->b_part[i % 2][s];
+                }
         }
         my->a_at += HALF * A_PITCH;
         my->b_at += HALF * TILE_N;

@@ -65,7 +65,7 @@ __global__ void first_add(size_t n, const float *in, float *out)
 }
 
 // The sum over the block of one value a thread; complete in thread 0. Within a warp the values pass
-// from register to register: no shared memory, no barrier. Two barriers less than log2(BLOCK).
+// from register to register: no shared memory, no barrier. One barrier is left of the tree's nine.
 static __device__ float block_sum(float value)
 {
     __shared__ float warp_sums[WARP];

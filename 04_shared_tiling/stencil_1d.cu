@@ -13,31 +13,32 @@
 
 enum { BLOCK = 256, MAX_RADIUS = 8 };
 
-struct weights { // passed by value: the same for all threads, it comes from constant memory
-    float w[2 * MAX_RADIUS + 1];
-};
+// Constant memory: all threads of a warp read the same weight at the same time, which it does at once.
+__constant__ float weights[2 * MAX_RADIUS + 1];
 
 // Elements outside of the array count as 0.
-__global__ void stencil_global(size_t n, int radius, struct weights k, const float *in, float *out)
+__global__ void stencil_global(size_t n, int radius, const float *in, float *out)
 {
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n)
         return;
+    // size_t knows no -1: the first and last neighbour are found by comparing, then subtracting
+    int first = i < (size_t)radius ? -(int)i : -radius;
+    int last = n - 1 - i < (size_t)radius ? (int)(n - 1 - i) : radius;
     float sum = 0;
-    for (int d = -radius; d <= radius; d++)
-        if (d < 0 ? i >= (size_t)-d : i + d < n) // size_t knows no -1: compare before subtracting
-            sum += k.w[d + radius] * in[i + d];
+    for (int d = first; d <= last; d++)
+        sum += weights[radius + d] * in[i + d];
     out[i] = sum;
 }
 
-__global__ void stencil_tiled(size_t n, int radius, struct weights k, const float *in, float *out)
+__global__ void stencil_tiled(size_t n, int radius, const float *in, float *out)
 {
     __shared__ float tile[BLOCK + 2 * MAX_RADIUS];
     size_t i = (size_t)blockIdx.x * BLOCK + threadIdx.x;
     int t = threadIdx.x, at = t + radius; // tile[at] is in[i]
     tile[at] = i < n ? in[i] : 0;
-    if (t < radius) {                                       // the first threads load both halos
-        tile[t] = i >= (size_t)radius ? in[i - radius] : 0; // left: one radius before the block
+    if (t < radius) { // the first threads load both halos, one radius before and one block after
+        tile[t] = i >= (size_t)radius ? in[i - radius] : 0;
         tile[at + BLOCK] = i + BLOCK < n ? in[i + BLOCK] : 0;
     }
     __syncthreads(); // before anyone reads what its neighbours have loaded
@@ -45,19 +46,19 @@ __global__ void stencil_tiled(size_t n, int radius, struct weights k, const floa
         return;
     float sum = 0;
     for (int d = -radius; d <= radius; d++)
-        sum += k.w[d + radius] * tile[at + d];
+        sum += weights[radius + d] * tile[at + d];
     out[i] = sum;
 }
 
-static int verify_stencil(const char *name, size_t n, int radius, const struct weights *k,
-                          const float *in, const float *got)
+static int verify_stencil(const char *name, size_t n, int radius, const float *w, const float *in,
+                          const float *got)
 {
     struct verifier v = verify_begin(name, 0, 1e-5);
     for (size_t i = 0; i < n; i++) {
         double sum = 0;
         for (int d = -radius; d <= radius; d++)
             if (d < 0 ? i >= (size_t)-d : i + d < n)
-                sum += (double)k->w[d + radius] * in[i + d];
+                sum += (double)w[d + radius] * in[i + d];
         verify_value(&v, i, got[i], sum);
     }
     return verify_end(&v);
@@ -87,28 +88,29 @@ int main(int argc, char **argv)
 
     const struct {
         const char *name;
-        void (*run)(size_t n, int radius, struct weights k, const float *in, float *out);
+        void (*run)(size_t n, int radius, const float *in, float *out);
     } kernels[] = {{"without a tile", stencil_global}, {"tile and halo", stencil_tiled}};
     const unsigned grid = (unsigned)((n + BLOCK - 1) / BLOCK);
     double ratio = 0;
     report_table("kernel", "radius", "loads",
                  NULL); // loads: floats a thread asks global memory for
     for (int radius = only ? only : 1; radius <= (only ? only : MAX_RADIUS); radius *= 2) {
-        struct weights weights;
+        float h_weights[2 * MAX_RADIUS + 1];
         struct timing times[2];
         for (int i = 0; i <= 2 * radius; i++) // no two alike: a shifted tile cannot pass as right
-            weights.w[i] = (float)(i + 1) / (float)((2 * radius + 1) * (radius + 1));
+            h_weights[i] = (float)(i + 1) / (float)((2 * radius + 1) * (radius + 1));
+        CUDA_CHECK(cudaMemcpyToSymbol(weights, h_weights, sizeof(h_weights)));
         for (int i = 0; i < 2; i++) {
             POISON_DEVICE(d_out, bytes);
             MEASURE_GPU (times[i], common_options.reps) {
-                kernels[i].run<<<grid, BLOCK>>>(n, radius, weights, d_in, d_out);
+                kernels[i].run<<<grid, BLOCK>>>(n, radius, d_in, d_out);
                 CUDA_CHECK_LAUNCH();
             }
             CUDA_CHECK(cudaMemcpy(h_out, d_out, bytes, cudaMemcpyDeviceToHost));
             report_extra(radius);
             report_extra(i == 0 ? 2 * radius + 1 : 1 + 2.0 * radius / BLOCK);
             report_bandwidth(kernels[i].name, times[i], 2.0 * bytes,
-                             verify_stencil(kernels[i].name, n, radius, &weights, h_in, h_out));
+                             verify_stencil(kernels[i].name, n, radius, h_weights, h_in, h_out));
         }
         ratio = times[0].median_ms / times[1].median_ms;
     }
