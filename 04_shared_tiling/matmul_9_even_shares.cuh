@@ -1,5 +1,5 @@
-// Rung 9: every SM gets the same amount of work. 4096 x 4096 results are 512 tiles; dealt to 132 SMs
-// they take four rounds, and in the last round 16 SMs have nothing to do: 3 % of the machine.
+// Rung 9: every SM gets the same amount of work. 4096 x 4097 results are 544 tiles; dealt to 132 SMs
+// they take five rounds, and in the fifth 116 SMs have nothing to do: 18 % of the machine.
 //
 // So there are as many blocks as fit, and each works until nothing is left. Tiles that do not fill a
 // round, and those of one full round more, are cut; not across C, but along k:
