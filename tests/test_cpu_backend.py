@@ -16,7 +16,7 @@ from conftest import BACKENDS, ROOT, need, needs_nvcc, run_command
 
 NVCC_CPU = ROOT / "scripts" / "nvcc-cpu"
 SOURCES = ROOT / "tests" / "cpu"
-FEATURES = ["launches", "shapes", "block", "warp", "numbers", "memory", "streams", "texture", "groups"]
+FEATURES = ["launches", "shapes", "block", "warp", "numbers", "memory", "streams", "texture", "groups", "classics"]
 ORDERS = [{"CUDA_CPU_SCHEDULE": "forward", "CUDA_CPU_THREADS": 1}, {"CUDA_CPU_SCHEDULE": "reverse"},
           {"CUDA_CPU_SCHEDULE": "random:1", "CUDA_CPU_THREADS": 3}, {"CUDA_CPU_SCHEDULE": "random:77"}]
 
@@ -92,7 +92,7 @@ def test_a_newer_language_and_no_optimiser(name, tmp_path):
     assert result.code == 0, result
 
 
-@pytest.mark.parametrize("name", ["launches", "block", "warp", "memory", "streams", "texture"])
+@pytest.mark.parametrize("name", ["launches", "block", "warp", "memory", "streams", "texture", "classics"])
 def test_the_runtime_itself_is_clean_under_sanitizers(name, built):
     result = run_command([built(name, "-fsanitize=address,undefined")])
     assert result.code == 0 and result.err == "", result
@@ -312,7 +312,7 @@ def test_racecheck_names_both_lines_the_block_and_the_threads(compiler, built):
         assert re.search(rf"bugs\.cu:{lines['read']}: thread \d+ reads? it", bad.err), bad
 
 
-@pytest.mark.parametrize("name", ["block", "groups"])
+@pytest.mark.parametrize("name", ["block", "groups", "classics"])
 def test_racecheck_is_silent_on_correct_code(name, built):
     result = run_command([built(name, "--racecheck")])
     assert result.code == 0 and result.err == "", result

@@ -255,3 +255,7 @@ const void *shared_arena(size_t *size)
     return worker->arena;
 }
 } // namespace cuda_cpu
+
+void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

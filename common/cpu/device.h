@@ -130,9 +130,9 @@ CUDA_CPU_REDUCE(and, unsigned, a &b)
 CUDA_CPU_REDUCE(or, unsigned, a | b)
 CUDA_CPU_REDUCE(xor, unsigned, a ^ b)
 
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __threadfence_block();
+void __threadfence();
+void __threadfence_system();
 inline void __trap() { cuda_cpu::trap(); }
 inline void __brkpt() { __builtin_trap(); }
 
