@@ -59,7 +59,8 @@ static void image_rules_broken(void)
         }
         printf("\n");
     }
-    printf("  what a file really holds: scripts/inspect %s/sass_90\n", images_folder());
+    printf("  what a file really holds: scripts/inspect 06_error_cases/images/%s\n",
+           images[0].name);
     SYMPTOM(cannot > 0, "%d of %d pairs of file and GPU do not run", cannot, count * SOME_GPUS);
 }
 
