@@ -95,6 +95,15 @@ def test_references_lead_to_the_source_and_fit_a_screen(name):
         assert (ROOT / (program + ".cu")).exists(), program
 
 
+def test_the_optional_lesson_is_waived_without_pytorch(tmp_path):
+    """Its commands end with 2, and the demo takes that as expected: no Python here has PyTorch."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nexec "%s" -S -B "$@"\n' % sys.executable)  # -S: no site-packages
+    python.chmod(0o755)
+    result = run_command([DEMO, "--from", "2", "--auto", "0", "--build", tmp_path, "07"], env={"PYTHON": python, "PYTHONPATH": ""})
+    assert result.code == 0 and result.out.count("(exit code 2, as expected") >= 3, result
+
+
 @pytest.mark.parametrize("name", [name for name in DEMOS if name in LESSONS])
 def test_the_demo_runs_on_the_cpu(name, cpu):
     result = run_command([DEMO, "--auto", "0", "--notes", "--build", cpu.folder, name], cwd="/", timeout=300)
