@@ -438,7 +438,7 @@ def test_dependencies_are_written_as_nvcc_writes_them(tmp_path):
     only = run_command([NVCC_CPU, "-MM", "a.cu"], cwd=tmp_path)
     assert only.code == 0 and only.out.split()[:2] == ["a.o:", "a.cu"] and "one.h" in only.out and "cuda_runtime" not in only.out
     run_command([NVCC_CPU, "-MMD", "-c", "a.cu", "-o", "b.o"], cwd=tmp_path)
-    assert (tmp_path / "b.o.d").exists() or (tmp_path / "b.d").exists()
+    assert (tmp_path / "b.d").read_text().startswith("b.o:")
 
 
 def test_compiler_errors_name_the_file_and_line_of_the_source(tmp_path):
