@@ -29,7 +29,7 @@ static float y_at(size_t i)
     return (float)(i % 1024) - 512.0f;
 }
 
-// y after `launches` runs of the kernel. All values are whole numbers below 2^24: exact in float.
+// y after `launches` runs of the kernel. a*x and y are whole and below 2^24: exact in float.
 static int verify_saxpy(const char *when, size_t n, const float *y, int launches)
 {
     struct verifier v = verify_begin(when, 0, 0);

@@ -91,6 +91,21 @@ static inline void hint_no_image(char *text, size_t size)
              device, major, minor, compiled_architectures(), major, minor);
 }
 
+// What a launch may ask for, from the device at hand.
+static inline void hint_launch(char *text, size_t size)
+{
+    int device = 0, threads = 0, shared = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerBlock, device);
+    cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlock, device);
+    snprintf(text, size,
+             "if this is a launch: a block has at most %d threads here, a grid at least 1 block, "
+             "and more than %d KiB of shared memory needs cudaFuncSetAttribute; all limits: "
+             "./01_hello_grid/device_query. With driver 575 or newer, CUDA_LOG_FILE=stderr names "
+             "the argument",
+             threads, shared / 1024);
+}
+
 // CUDA's version numbers: 13000 is 13.0, 11080 is 11.8.
 static inline void hint_versions(cudaError_t error, char *text, size_t size)
 {
@@ -116,11 +131,7 @@ static inline void cuda_hint(cudaError_t error, char *text, size_t size)
     switch ((int)error) {
     case cudaErrorInvalidValue:
     case cudaErrorInvalidConfiguration:
-        snprintf(text, size,
-                 "for a launch: a block has at most 1024 threads, a grid at least 1 block, and "
-                 "more than 48 KiB of shared memory needs cudaFuncSetAttribute; the limits of "
-                 "this device: ./01_hello_grid/device_query. With driver 575 or newer, "
-                 "CUDA_LOG_FILE=stderr names the argument");
+        hint_launch(text, size);
         break;
     case cudaErrorMemoryAllocation:
         hint_memory(text, size);

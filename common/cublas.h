@@ -34,18 +34,25 @@ static inline void check_cublas(int status, const char *expression, const char *
         lesson_exit(EXIT_FAILED, "%s:%d: %s\n  cuBLAS status %d", file, line, expression, status);
 }
 
-// The library of this runtime's major version: by its name first, then in the usual folders.
+// The library of this runtime's major version: by its name first, then where scripts/toolchain
+// looks for the toolkit, too.
 static inline void *cublas_open(char *reason, size_t size)
 {
-    const char *home = getenv("CUDA_PATH");
-    const char *const folders[] = {"", home ? home : "/usr/local/cuda", "/usr/local/cuda",
-                                   "/opt/cuda"};
+    static const char *const places[][2] = {// {environment variable, or NULL; folder below it}
+                                            {NULL, ""},
+                                            {"CUDA_PATH", "/lib64/"},
+                                            {"CUDA_HOME", "/lib64/"},
+                                            {"CONDA_PREFIX", "/lib/"},
+                                            {NULL, "/usr/local/cuda/lib64/"},
+                                            {NULL, "/opt/cuda/lib64/"}};
     char path[4096];
     int version = 0;
     cudaRuntimeGetVersion(&version);
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        snprintf(path, sizeof(path), "%s%slibcublas.so.%d", folders[i], i ? "/lib64/" : "",
-                 version / 1000);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const char *prefix = places[i][0] ? getenv(places[i][0]) : "";
+        if (!prefix)
+            continue;
+        snprintf(path, sizeof(path), "%s%slibcublas.so.%d", prefix, places[i][1], version / 1000);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (library)
             return library;

@@ -65,8 +65,9 @@ static inline int fp32_lanes_per_sm(int major, int minor)
 }
 
 // GB/s each way of the bus between host and device, from the link's speed and width in sysfs:
-// GT/s x lanes / 8 bits, less the 128b/130b coding of PCIe 3 to 5. 0 where the system does not say
-// (WSL, many virtual machines, links that are not PCIe).
+// GT/s x lanes / 8 bits, less the line coding (8b/10b in PCIe 1 and 2, 128b/130b from 3 on). The
+// speed is the card's: a slower slot is not seen. 0 where the system does not say (WSL, many
+// virtual machines, links that are not PCIe).
 static inline double bus_limit_gbs(void)
 {
     char id[32] = "", path[128];
@@ -85,7 +86,8 @@ static inline double bus_limit_gbs(void)
         if (f)
             fclose(f);
     }
-    return width > 32 ? 0 : speed * width / 8 * 128 / 130; // 63 and 255 stand for "no such link"
+    double coding = speed < 8 ? 8.0 / 10 : 128.0 / 130;
+    return width > 32 ? 0 : speed * width / 8 * coding; // 63 and 255 stand for "no such link"
 }
 
 // An empty kernel: can this program's code run here at all? Found out before anything else, so

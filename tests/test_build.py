@@ -79,7 +79,9 @@ def test_a_gpu_newer_than_the_toolkit_gets_ptx(fakes):
     found = fakes("12.4", OLD, smi=["12.0, NVIDIA GeForce RTX 5060"])
     assert (found["BACKEND"], found["SMS"]) == ("cuda", "90")
     assert "arch=compute_90,code=compute_90" in found["GENCODE"]
-    assert "older than the GPU" in found["WHY"]
+    assert "older than the GPU" in found["WHY"] and "translates" in found["WHY"]
+    same_major = fakes("12.8", OLD + [100, 120], smi=["12.1, NVIDIA GB10"])
+    assert same_major["SMS"] == "120" and "as it is" in same_major["WHY"]
 
 
 def test_a_gpu_that_the_toolkit_dropped_falls_back_to_the_cpu(fakes):
