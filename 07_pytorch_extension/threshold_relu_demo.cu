@@ -176,7 +176,7 @@ static void one_type(enum threshold_relu_type type, const struct arrays *a, size
     report_number(name, simple.median_ms / packs.median_ms);
     if (!DEVICE_IS_CPU)
         printf("    %zu bytes a thread before, %zu now: %.2f times as fast\n", sizeof(T),
-               WIDE_PACKS * PACK_BYTES, simple.median_ms / packs.median_ms);
+               FORWARD_PACKS * PACK_BYTES, simple.median_ms / packs.median_ms);
 }
 
 int main(int argc, char **argv)

@@ -43,11 +43,23 @@ void check_input(const Tensor &t, const char *name)
                      "; it takes float32, float64, float16 and bfloat16");
 }
 
+// Text without C++ streams: with one compiler whose library was not the one that PyTorch was using,
+// a number sent through a stream ended the process with a segmentation fault.
 std::string number_text(double value)
 {
     char text[32];
     snprintf(text, sizeof(text), "%g", value);
     return text;
+}
+
+std::string shape_text(const Tensor &t)
+{
+    std::string text;
+    for (const c10::SymInt &size : t.sym_sizes()) {
+        auto number = size.maybe_as_int(); // none where torch.compile has a symbol for it
+        text += (text.empty() ? "" : ", ") + (number ? std::to_string(*number) : "?");
+    }
+    return "[" + text + "]";
 }
 
 // A finite threshold that the type cannot hold would turn into infinity, and drop what it must not.
@@ -78,7 +90,7 @@ void check_backward(const Tensor &grad, const Tensor &x, double threshold)
     TORCH_CHECK_TYPE(grad.scalar_type() == x.scalar_type(), "threshold_relu: grad has dtype ",
                      grad.scalar_type(), ", x has ", x.scalar_type(), "; both must be the same");
     TORCH_CHECK_VALUE(grad.sym_sizes() == x.sym_sizes(), "threshold_relu: grad has shape ",
-                      grad.sym_sizes(), ", x has ", x.sym_sizes(), "; both must be the same");
+                      shape_text(grad), ", x has ", shape_text(x), "; both must be the same");
 }
 
 // ---- layout: the kernels see one run of n elements, in whatever order they lie in memory
