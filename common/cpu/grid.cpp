@@ -82,8 +82,9 @@ static cudaError_t run_block(const Launch &l, uint64_t number)
 struct Grid {
     const Launch *launch;
     uint64_t blocks, step, offset; // block i runs as number (i * step + offset) % blocks
-    std::atomic<uint64_t> next{0};
-    std::atomic<int> fault{0};
+    uint64_t portion = 1;          // that an OS thread takes at a time: a few, when there are many
+    alignas(64) std::atomic<uint64_t> next{0};
+    alignas(64) std::atomic<int> fault{0};
 };
 
 struct WorkerOwner {
@@ -124,10 +125,15 @@ static void work(Grid &grid)
     blockDim = l.block;
     gridDim = l.grid;
     block.count = l.block.x * l.block.y * l.block.z;
-    for (uint64_t i; !grid.fault && (i = grid.next++) < grid.blocks;) {
-        if (grid.step != 1)
-            i = (uint64_t)(((unsigned __int128)i * grid.step + grid.offset) % grid.blocks);
-        if (cudaError_t fault = run_block(l, i)) grid.fault = fault;
+    for (uint64_t first; (first = grid.next.fetch_add(grid.portion)) < grid.blocks;) {
+        uint64_t end = min(first + grid.portion, grid.blocks);
+        for (uint64_t i = first; i < end; i++) {
+            uint64_t number = i;
+            if (grid.step != 1)
+                number = (uint64_t)(((unsigned __int128)i * grid.step + grid.offset) % grid.blocks);
+            if (grid.fault) return;
+            if (cudaError_t fault = run_block(l, number)) grid.fault = fault;
+        }
     }
 }
 
@@ -183,6 +189,8 @@ cudaError_t run_grid(const Launch &l)
 {
     make_worker(0);
     Grid grid{&l, (uint64_t)l.grid.x * l.grid.y * l.grid.z, 1, 0};
+    grid.portion =
+        max((uint64_t)1, min((uint64_t)16, grid.blocks / (64 * (uint64_t)settings().threads)));
     if (settings().schedule == Settings::REVERSE) {
         grid.step = grid.blocks - 1;
         grid.offset = grid.blocks - 1;
