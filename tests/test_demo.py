@@ -100,7 +100,8 @@ def test_the_optional_lesson_is_waived_without_pytorch(tmp_path):
     python = tmp_path / "python"
     python.write_text('#!/bin/sh\nexec "%s" -S -B "$@"\n' % sys.executable)  # -S: no site-packages
     python.chmod(0o755)
-    result = run_command([DEMO, "--from", "2", "--auto", "0", "--build", tmp_path, "07"], env={"PYTHON": python, "PYTHONPATH": ""})
+    result = run_command([DEMO, "--from", "2", "--auto", "0", "--build", tmp_path, "07"],
+                         env={"PYTHON": python, "PYTHONPATH": ""})
     assert result.code == 0 and result.out.count("(exit code 2, as expected") >= 3, result
 
 
@@ -209,13 +210,14 @@ class Terminal:
                                         stderr=self.theirs, cwd="/", start_new_session=True)
         self.text = ""
 
-    def wait_for(self, words, seconds=20):
+    def wait_for(self, words, seconds=20, keep=False):
         end = time.time() + seconds
         while words not in self.text:
             assert time.time() < end, "no '%s' in\n%s" % (words, self.text)
             if select.select([self.ours], [], [], 0.1)[0]:
                 self.text += os.read(self.ours, 65536).decode().replace("\r\n", "\n")
-        self.text = self.text[self.text.index(words) + len(words):]
+        if not keep:
+            self.text = self.text[self.text.index(words) + len(words):]
 
     def key(self, data):
         os.write(self.ours, data.encode())
@@ -251,13 +253,18 @@ def test_keys_in_a_terminal(project):
 
 
 def test_ctrl_c_stops_the_command_and_not_the_demo(project):
-    project.write("step: slow\nrun: trap '' INT; echo started; sleep 60\nstep: next\nrun: echo done\n")
+    project.write("step: slow\nrun: trap '' INT; echo pid $$; sleep 60 & wait\nstep: next\nrun: echo done\n")
     terminal = Terminal(project, "1")
     terminal.wait_for("n: run")
     terminal.key("n")
-    terminal.wait_for("\nstarted\n")
+    terminal.wait_for("\npid ")
+    terminal.wait_for("\n", keep=True)
+    command = int(terminal.text.split()[0])
+    assert termios.tcgetattr(terminal.theirs) == terminal.before, "a command runs in the terminal as it was"
     os.kill(terminal.process.pid, signal.SIGINT)  # what the terminal sends for Ctrl-C
     terminal.wait_for("(stopped)")
+    with pytest.raises(ProcessLookupError):
+        os.kill(command, 0)
     terminal.wait_for("n: next")
     os.kill(terminal.process.pid, signal.SIGINT)
     terminal.wait_for("once more")
