@@ -9,6 +9,7 @@ all: $(BINARIES) $(EXTRA_BINARIES)
 	@: $(info $(TC_WHY))
 
 # Every program of the lessons; with ARGS only the main program of each, such as 02_saxpy/saxpy.
+# (scripts/run_lessons --help says which one is the main program)
 run: $(BINARIES) $(EXTRA_BINARIES)
 	@scripts/run_lessons $(if $(ARGS),--main --args '$(ARGS)') $(BINARIES)
 

@@ -5,3 +5,4 @@ $(THRESHOLD_RELU_LIBRARY): $(addprefix 07_pytorch_extension/csrc/,threshold_relu
 		$(CPU_PARTS) $(BUILD)/07_pytorch_extension/command
 	@$(SAY)
 	$(SHOW)$(COMPILE) -shared -Xcompiler -fPIC -o $@.part $< && mv -f $@.part $@
+EXTRA_CLEAN += $(addprefix 07_pytorch_extension/,build threshold_relu/_C.abi3.so)

@@ -63,7 +63,7 @@ NVCCFLAGS = $(if $(filter 1,$(dbg)),-G -g -O0,-O3 -lineinfo) -Xcompiler -Wall$(c
 COMPILE = $(TC_NVCC) $(NVCCFLAGS)
 SHOW = $(if $(filter 1,$(V)),,@)
 SAY = $(if $(filter 1,$(V)),:,echo '  $(if $(filter cpu,$(TC_BACKEND)),CPU ,CUDA)  $@')
-CPU_PARTS := $(if $(filter cpu,$(TC_BACKEND)),scripts/nvcc-cpu $(wildcard common/cpu/*))
+CPU_PARTS := $(if $(filter cpu,$(TC_BACKEND)),scripts/nvcc-cpu $(shell find common/cpu -type f))
 
 # The command of the last build of each lesson is kept in a file, which every program depends on:
 # another SMS, backend, flag or compiler rebuilds the lesson, the same ones rebuild nothing.

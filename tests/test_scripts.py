@@ -184,6 +184,8 @@ def test_run_lessons_knows_the_exit_codes(tmp_path):
     assert result.code == 1 and "1 passed, 2 failed, 1 waived" in result.out
     main = run_command([ROOT / "scripts/run_lessons", "--main", "--args", "--n 5", folder / "x", folder / "y"])
     assert main.code == 0 and "args: --n 5" in main.out and "1 passed, 0 failed, 0 waived" in main.out
+    no_namesake = run_command([ROOT / "scripts/run_lessons", "--main", folder / "z", folder / "y"])
+    assert no_namesake.code == 0 and "0 passed, 0 failed, 1 waived" in no_namesake.out
 
 
 def test_the_slurm_job_builds_and_runs(tmp_path):

@@ -240,7 +240,7 @@ static cudaError_t get_last_error(const char *name, bool clear)
 {
     std::lock_guard<std::recursive_mutex> lock(api_mutex);
     cudaError_t error = injected(name);
-    if (!error) error = state.sticky && !state.dead ? state.sticky : last_error;
+    if (!error) error = last_error; // reading clears it even after a sticky error, as on a GPU
     if (clear) last_error = cudaSuccess;
     if (settings().log)
         message("%s() -> %d%s%s", name, error, error ? " " : "",
