@@ -13,6 +13,7 @@ TEST_BACKENDS="cpu cuda" names the backends by hand; BUILD_DIR keeps the builds 
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD_DIR = Path(os.environ.get("BUILD_DIR", ROOT / "build" / "tests"))
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: programs would not hear it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 TIMEOUT = 120  # seconds; nothing in the suite may take that long, so a hang is a failure
 
 

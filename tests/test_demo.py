@@ -223,7 +223,12 @@ class Terminal:
         os.write(self.ours, data.encode())
 
     def end(self):
-        code = self.process.wait(timeout=20)
+        end = time.time() + 20
+        while self.process.poll() is None:  # it cannot end before somebody has read what it still writes
+            assert time.time() < end, "the demo does not end"
+            if select.select([self.ours], [], [], 0.05)[0]:
+                os.read(self.ours, 65536)
+        code = self.process.returncode
         after = termios.tcgetattr(self.theirs)
         os.close(self.ours)
         os.close(self.theirs)
