@@ -322,7 +322,8 @@ static inline void json_write(FILE *f)
 }
 
 // Called by lesson_end(), and by exit() when the program ends earlier: the options are main()'s own
-// variables and gone once it has returned. With a wrong command line there are no results: no file appears.
+// variables and gone once it has returned. With a wrong command line there are no results, and no
+// file appears.
 static inline void json_finish(void)
 {
     int wrong_usage = lesson_outcome.exit_code == EXIT_BAD_USAGE, failed = 0;

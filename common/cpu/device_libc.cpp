@@ -63,15 +63,19 @@ clock_t __real_clock();
                                        const char *function);
 size_t malloc_usable_size(void *p);
 
+// Into the device's buffer from a kernel, to stdout from the host.
+static int print(const char *format, va_list list)
+{
+    if (!in_kernel()) return vprintf(format, list);
+    printf_append(format, list, false);
+    return 0;
+}
+
 int __wrap_printf(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int n = 0;
-    if (in_kernel())
-        printf_append(format, list, false);
-    else
-        n = vprintf(format, list);
+    int n = print(format, list);
     va_end(list);
     return n;
 }
@@ -80,11 +84,7 @@ int __wrap___printf_chk(int, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    int n = 0;
-    if (in_kernel())
-        printf_append(format, list, false);
-    else
-        n = vprintf(format, list);
+    int n = print(format, list);
     va_end(list);
     return n;
 }
