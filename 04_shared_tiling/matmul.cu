@@ -5,6 +5,7 @@
 // rung 9, and which single rung brings most?
 //
 // usage: matmul [--size 4096 | --m M --n N --k K] [--kernel N] [--all]   (--help)
+// sanitizer: --m 130 --n 260 --k 67
 #include "../common/cublas.h"
 #include "matmul.cuh"
 #include "matmul_1_uncoalesced.cuh"

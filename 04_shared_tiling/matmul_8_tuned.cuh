@@ -202,8 +202,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 static void launch(int m, int n, int k, const float *a, const float *b, float *c)
 {
     int tiles_m = round_up(m, TILE_M), tiles_n = round_up(n, TILE_N), tiles_k = round_up(k, TILE_K);
-    const float *whole_a = whole_tiles(a, m, k, tiles_m, tiles_k);
-    const float *whole_b = whole_tiles(b, k, n, tiles_k, tiles_n);
+    const float *whole_a = whole_tiles(a, m, k, k, tiles_m, tiles_k);
+    const float *whole_b = whole_tiles(b, k, n, n, tiles_k, tiles_n);
     dim3 grid(tiles_n / TILE_N, tiles_m / TILE_M);
     CUDA_CHECK(cudaFuncSetAttribute((const void *)matmul,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));

@@ -142,11 +142,12 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 static void launch(int m, int n, int k, const float *a, const float *b, float *c)
 {
+    int edge = n > TILE_N && n % TILE_N <= EDGE ? n % TILE_N : 0, inner = n - edge;
     // k = 0: one step over zeros, so that C is written
-    int tiles_m = round_up(m, TILE_M), tiles_n = round_up(n, TILE_N);
+    int tiles_m = round_up(m, TILE_M), tiles_n = round_up(inner, TILE_N);
     int tiles_k = k ? round_up(k, TILE_K) : TILE_K, blocks = 0;
-    const float *whole_a = whole_tiles(a, m, k, tiles_m, tiles_k);
-    const float *whole_b = whole_tiles(b, k, n, tiles_k, tiles_n);
+    const float *whole_a = whole_tiles(a, m, k, k, tiles_m, tiles_k);
+    const float *whole_b = whole_tiles(b, k, inner, n, tiles_k, tiles_n);
     CUDA_CHECK(cudaFuncSetAttribute((const void *)matmul,
                                     cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
     CUDA_CHECK(
@@ -156,6 +157,10 @@ static void launch(int m, int n, int k, const float *a, const float *b, float *c
         blocks = MAX_BLOCKS;
     matmul<<<blocks, THREADS, SHARED_BYTES>>>(tiles_m, tiles_n, tiles_k, whole_a, whole_b, m, n, c);
     CUDA_CHECK_LAUNCH();
+    if (edge) {
+        edge_columns<<<divide_up(m, EDGE_ROWS), EDGE_BLOCK>>>(m, n, k, inner, a, b, c);
+        CUDA_CHECK_LAUNCH();
+    }
     give_back(whole_a, a);
     give_back(whole_b, b);
 }

@@ -10,6 +10,7 @@
 // are lost? And does warp 2 itself get the right values?
 //
 // usage: missing_sync [--blocks N] [--late WARP]   (--help)
+// sanitizer: --blocks 2
 #include "../common/lesson.h"
 
 enum { BLOCK = 256, WARP = 32, WARPS = BLOCK / WARP };

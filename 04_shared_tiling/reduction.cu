@@ -5,6 +5,7 @@
 // one after another in float: how large is its sum?
 //
 // usage: reduction [--n N]   (--help)
+// sanitizer: --n 10003
 #include "../common/cub_sum.h"
 #include "../common/lesson.h"
 

@@ -9,6 +9,7 @@
 // with a tile a little more than one. How many times faster is it?
 //
 // usage: stencil_1d [--n N] [--radius R]   (--help)
+// sanitizer: --n 1001
 #include "../common/lesson.h"
 
 enum { BLOCK = 256, MAX_RADIUS = 8 };

@@ -6,12 +6,13 @@
 // much does that change?
 //
 // usage: transpose [--rows N] [--cols N]   (--help)
+// sanitizer: --rows 132 --cols 68
 #include "../common/cublas.h"
 #include "../common/lesson.h"
 
 enum { TILE = 32, THREADS_Y = 8 };    // naive, tiled, padded: 32 x 8 threads, 4 elements each
 enum { WIDE = 64, QUADS = WIDE / 4 }; // wide: 64 x 64 elements, 256 threads, 16 each
-enum { TALL = 128, BROAD = 64, SHIFT_THREADS = 512, SHIFT_WARPS = SHIFT_THREADS / 32 }; // shifted
+enum { TALL = 64, BROAD = 128, SHIFT_THREADS = 512, SHIFT_WARPS = SHIFT_THREADS / 32 }; // shifted
 enum { SECTOR = 32 / sizeof(float) };
 enum { WIDE_THREADS = QUADS * QUADS };          // wide: one 4 x 4 square of elements a thread
 enum { MAX_SIDE = 1 << 24, CHECKED = 1 << 24 }; // CHECKED: elements of the result compared at most
@@ -26,15 +27,17 @@ __global__ void copy(size_t rows, size_t cols, const float *in, float *out)
         out[n - 1 - i] = in[n - 1 - i];
 }
 
-// Tiles are numbered row by row in a one-dimensional grid: gridDim.y would end at 65535.
+// Tiles are numbered row by row in a one-dimensional grid: gridDim.y would end at 65535. The numbers
+// of tiles are unsigned: a division of 64 bits takes longer than the rest of the index arithmetic.
 struct corner {
     size_t y, x;
 };
 
-static __device__ struct corner tile_corner(size_t cols, size_t side)
+static __device__ struct corner tile_corner(size_t cols, unsigned side)
 {
-    size_t tiles_x = (cols + side - 1) / side;
-    struct corner c = {blockIdx.x / tiles_x * side, blockIdx.x % tiles_x * side};
+    unsigned tiles_x = (unsigned)((cols + side - 1) / side);
+    struct corner c = {(size_t)(blockIdx.x / tiles_x) * side,
+                       (size_t)(blockIdx.x % tiles_x) * side};
     return c;
 }
 
@@ -81,43 +84,59 @@ __global__ void padded(size_t rows, size_t cols, const float *in, float *out)
 
 // The same numbered column by column: blocks that run together write to neighbouring pieces of the
 // same rows of the output.
-static __device__ struct corner column_corner(size_t rows, size_t height, size_t width)
+static __device__ struct corner column_corner(size_t rows, unsigned height, unsigned width)
 {
-    size_t tiles_y = (rows + height - 1) / height;
-    struct corner c = {blockIdx.x % tiles_y * height, blockIdx.x / tiles_y * width};
+    unsigned tiles_y = (unsigned)((rows + height - 1) / height);
+    struct corner c = {(size_t)(blockIdx.x % tiles_y) * height,
+                       (size_t)(blockIdx.x / tiles_y) * width};
     return c;
 }
 
 // Memory moves in sectors of 32 bytes. When `rows` is not divisible by 8, the rows of the output begin
 // in the middle of one, and so does each piece that a tile writes: two tiles write parts of the same
 // sector. Here a tile holds 8 rows more than it writes, and each row of the output takes that part of
-// it that begins with a sector. For any rows and cols.
-__global__ void shifted(size_t rows, size_t cols, const float *in, float *out)
+// it that begins with a sector. INSIDE: the tile has no edge in it, and nothing is asked about edges.
+template <bool INSIDE>
+static __device__ void shift_tile(size_t rows, size_t cols, const float *in, float *out,
+                                  long long y0, size_t x0, float tile[][BROAD + 1])
 {
-    __shared__ float tile[TALL + SECTOR][BROAD + 1];
-    struct corner c = column_corner(rows + SECTOR - 1, TALL, BROAD);
-    long long y0 = (long long)c.y - SECTOR, end = (long long)rows; // the first tile begins outside
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    long long end = (long long)rows;
+    const float *from = in + (y0 + warp) * (long long)cols + x0 + lane; // steps instead of products
 #pragma unroll
-    for (int i = 0; i < TALL + SECTOR; i += SHIFT_WARPS)
+    for (int i = 0; i < TALL + SECTOR; i += SHIFT_WARPS, from += SHIFT_WARPS * cols)
 #pragma unroll
         for (int j = 0; j < BROAD; j += 32) {
             int y = i + warp, x = j + lane;
-            if (y < TALL + SECTOR && y0 + y >= 0 && y0 + y < end && c.x + x < cols)
-                tile[y][x] = in[(y0 + y) * cols + c.x + x];
+            if (y < TALL + SECTOR && (INSIDE || (y0 + y >= 0 && y0 + y < end && x0 + x < cols)))
+                tile[y][x] = from[j];
         }
     __syncthreads(); // the columns below were written by other threads
+    // With y = skip, x * rows + y0 + y begins a sector, for all x of this warp alike: they are
+    // SHIFT_WARPS apart, which SECTOR divides.
+    int skip = SECTOR - (int)((x0 + warp) * rows % SECTOR);
+    float *to = out + (x0 + warp) * rows + y0 + skip + lane;
 #pragma unroll
-    for (int i = 0; i < BROAD; i += SHIFT_WARPS) {
-        size_t x = c.x + i + warp;
-        int skip = SECTOR - (int)(x * rows % SECTOR); // then x * rows + y0 + skip begins a sector
+    for (int i = 0; i < BROAD; i += SHIFT_WARPS, to += SHIFT_WARPS * rows)
 #pragma unroll
         for (int j = 0; j < TALL; j += 32) {
-            int y = skip + j + lane;
-            if (x < cols && y0 + y >= 0 && y0 + y < end)
-                out[x * rows + y0 + y] = tile[y][i + warp];
+            int y = skip + j + lane, x = i + warp;
+            if (INSIDE || (x0 + x < cols && y0 + y >= 0 && y0 + y < end))
+                to[j] = tile[y][x];
         }
-    }
+}
+
+// For any rows and cols.
+__global__ void __launch_bounds__(SHIFT_THREADS)
+    shifted(size_t rows, size_t cols, const float *in, float *out)
+{
+    __shared__ float tile[TALL + SECTOR][BROAD + 1];
+    struct corner c = column_corner(rows + SECTOR - 1, TALL, BROAD);
+    long long y0 = (long long)c.y - SECTOR; // the first tile begins outside
+    if (y0 >= 0 && y0 + TALL + SECTOR <= (long long)rows && c.x + BROAD <= cols)
+        shift_tile<true>(rows, cols, in, out, y0, c.x, tile);
+    else
+        shift_tile<false>(rows, cols, in, out, y0, c.x, tile);
 }
 
 // 16 bytes an access on both sides, for rows and cols divisible by 4. A thread loads a square of 4 x 4,

@@ -28,9 +28,10 @@ def own_rows(data):
 # ---- matmul
 
 # one element; one row, column or inner step; primes; one more and one less than each tile; four
-# divides k but not n, and n but not k; whole tiles only
+# divides k but not n, and n but not k; as many columns beyond a tile as rung 9 sums by themselves, and
+# one more; whole tiles only
 SHAPES = [(1, 1, 1), (1, 67, 13), (67, 1, 13), (67, 13, 1), (31, 37, 41), (33, 31, 32), (65, 63, 9), (127, 129, 17),
-          (129, 257, 33), (130, 254, 20), (101, 260, 7), (128, 256, 64), (256, 512, 16)]
+          (129, 257, 33), (130, 254, 20), (101, 260, 7), (65, 272, 300), (66, 273, 300), (128, 256, 64), (256, 512, 16)]
 
 
 @pytest.mark.parametrize("m, n, k", SHAPES)

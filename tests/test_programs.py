@@ -241,7 +241,10 @@ def test_compute_sanitizer_finds_nothing(program, check):
     folder, _ = build_all("cuda")
     result = run_command([sanitizer, "--tool", check, "--error-exitcode", "99", folder / program,
                           *small_arguments(program)], timeout=300)
-    assert result.code in (0, 2), result
+    if (program, check) == ("04_shared_tiling/missing_sync", "racecheck"):
+        assert result.code == 99 and "hazard" in result.out + result.err, result  # its lesson
+    else:
+        assert result.code in (0, 2), result
 
 
 def small_arguments(program):

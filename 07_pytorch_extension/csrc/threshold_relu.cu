@@ -10,6 +10,18 @@
 #include <stdint.h>
 #include <string.h>
 
+// From CUDA 12 on there is a comparison of two 16-bit elements: one instruction for half (sm_53 and
+// later) and for bfloat16 (sm_90 and later). Elsewhere elements are compared one by one.
+#if defined(__CUDA_ARCH__) && __CUDACC_VER_MAJOR__ >= 12
+#include <cuda_bf16.h>
+#define COMPARE_PAIRS
+#endif
+
+// g++ (CPU backend) does not see that what the kernel's first loop loads, its second loop uses.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 // Chosen by measuring on an H200: 32 bytes under way a thread, two packs of x forward, one of x and
 // one of grad backward. Where a pack is one element, it takes more of them.
 enum { BLOCK = 128, FORWARD_PACKS = 2, BACKWARD_PACKS = 1, NARROW_PACKS = 8 };
@@ -48,6 +60,59 @@ template <typename T, int WIDTH> struct alignas(sizeof(T) * WIDTH) pack {
     T element[WIDTH];
 };
 
+// The elements of `kept`, with 0 where that of `value` is at most the limit.
+template <typename T, int WIDTH, typename Limit>
+static __device__ __forceinline__ pack<T, WIDTH> drop(pack<T, WIDTH> kept, pack<T, WIDTH> value,
+                                                      Limit limit)
+{
+#pragma unroll
+    for (int e = 0; e < WIDTH; e++)
+        if (at_most(value.element[e], limit))
+            kept.element[e] = T();
+    return kept;
+}
+
+#ifdef COMPARE_PAIRS
+// 16-bit elements lie two in a register: the mask has 16 ones for each that is at most the limit.
+static __device__ __forceinline__ unsigned mask_of(__half2 pair, float limit)
+{
+    return __hle2_mask(pair, __float2half2_rn(limit));
+}
+
+static __device__ __forceinline__ unsigned mask_of(__nv_bfloat162 pair, float limit)
+{
+    return __hle2_mask(pair, __float2bfloat162_rn(limit));
+}
+
+template <typename Pair, typename T>
+static __device__ __forceinline__ pack<T, 8> drop_pairs(pack<T, 8> kept, pack<T, 8> value,
+                                                        float limit)
+{
+#pragma unroll
+    for (int e = 0; e < 8; e += 2) {
+        Pair pair;
+        unsigned bits;
+        memcpy(&pair, &value.element[e], sizeof(pair));
+        memcpy(&bits, &kept.element[e], sizeof(bits));
+        bits &= ~mask_of(pair, limit);
+        memcpy(&kept.element[e], &bits, sizeof(bits));
+    }
+    return kept;
+}
+
+static __device__ __forceinline__ pack<__half, 8> drop(pack<__half, 8> kept, pack<__half, 8> value,
+                                                       float limit)
+{
+    return drop_pairs<__half2>(kept, value, limit);
+}
+
+static __device__ __forceinline__ pack<struct bfloat16, 8>
+drop(pack<struct bfloat16, 8> kept, pack<struct bfloat16, 8> value, float limit)
+{
+    return drop_pairs<__nv_bfloat162>(kept, value, limit);
+}
+#endif
+
 // out = x <= limit ? 0 : source. Forward, the source is x itself, and is not loaded twice. Limit is
 // float, or double for double.
 // head: elements before the first pack; packs: how many follow; the rest of n is the tail.
@@ -75,13 +140,8 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
     for (int p = 0; p < PACKS; p++) {
         size_t i = first + (size_t)p * BLOCK;
-        if (i < packs) {
-            Pack result = BACKWARD ? kept[p] : value[p];
-            for (int e = 0; e < WIDTH; e++)
-                if (at_most(value[p].element[e], limit))
-                    result.element[e] = T();
-            out_packs[i] = result;
-        }
+        if (i < packs)
+            out_packs[i] = drop(BACKWARD ? kept[p] : value[p], value[p], limit);
     }
 
     // Head and tail together are fewer than two packs: the first threads of the grid do them.
