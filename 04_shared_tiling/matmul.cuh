@@ -20,6 +20,12 @@ static inline int round_up(int a, int b)
     return divide_up(a, b) * b;
 }
 
+// A kernel may have more than 48 KiB of shared memory a block, but it must be asked for.
+static inline void allow_shared(const void *kernel, int bytes)
+{
+    CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+}
+
 // ---- whole tiles, for rungs 8 and 9
 //
 // Those rungs load only whole tiles, 16 bytes at a time, without a question about edges. A matrix

@@ -205,8 +205,7 @@ static void launch(int m, int n, int k, const float *a, const float *b, float *c
     const float *whole_a = whole_tiles(a, m, k, k, tiles_m, tiles_k);
     const float *whole_b = whole_tiles(b, k, n, n, tiles_k, tiles_n);
     dim3 grid(tiles_n / TILE_N, tiles_m / TILE_M);
-    CUDA_CHECK(cudaFuncSetAttribute((const void *)matmul,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    allow_shared((const void *)matmul, SHARED_BYTES);
     matmul<<<grid, THREADS, SHARED_BYTES>>>(tiles_n, tiles_k, whole_a, whole_b, m, n, c);
     CUDA_CHECK_LAUNCH();
     give_back(whole_a, a);

@@ -1,4 +1,4 @@
-// Rung 9: every SM gets the same amount of work. 4096 x 4097 results are 544 tiles; dealt to 132 SMs
+// Rung 9: every SM gets the same amount of work. 4096 x 4352 results are 544 tiles; dealt to 132 SMs
 // they take five rounds, and in the fifth 116 SMs have nothing to do: 18 % of the machine.
 //
 // So there are as many blocks as fit, and each works until nothing is left. Tiles that do not fill a
@@ -11,7 +11,9 @@
 // the one before waits for that and adds its own. The order is fixed, hence also the result: no
 // atomics, no further memory, the same bits every time. Published as "stream-K" (Osama et al., 2023).
 //
-// Tile, threads, fetch, multiply and write_c are those of rung 8; new is who computes which part.
+// Tile, threads, fetch, multiply and write_c are those of rung 8; new is who computes which part. Where
+// cutting would not pay (128 tiles on 132 SMs), rung 8 does it. And for 4097 columns there is no tile
+// with one useful column: edge_columns() sums the last few by themselves.
 #include "matmul_8_tuned.cuh"
 
 namespace rung_9
@@ -34,13 +36,17 @@ struct piece {
     int tile, first, last; // steps first .. last - 1 of a tile
 };
 
+// Are the steps that nobody would do, if whole tiles were dealt in rounds, worth the adding?
+static bool worth_cutting(int tiles, int steps, int blocks)
+{
+    long long idle = ((long long)divide_up(tiles, blocks) * blocks - tiles) * steps;
+    return idle > (long long)PATCH_STEPS * blocks;
+}
+
 static __device__ __forceinline__ struct plan make_plan(int m, int n, int k)
 {
     int blocks = gridDim.x, tiles = m / TILE_M * (n / TILE_N), rounds = divide_up(tiles, blocks);
     struct plan p = {n / TILE_N, tiles, k / TILE_K, 0, 0, 0};
-    long long idle = ((long long)rounds * blocks - tiles) * p.steps; // steps nobody would do
-    if (idle <= (long long)PATCH_STEPS * blocks)
-        return p; // too little to be worth it
     p.cut = rounds > 1 ? tiles - (rounds - 2) * blocks : tiles;
     // Shares are numbered against the blocks: who waits, waits for a block with a lower number
     long long all = (long long)p.cut * p.steps, shares = min((long long)blocks, all / PATCH_STEPS);
@@ -142,20 +148,25 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 static void launch(int m, int n, int k, const float *a, const float *b, float *c)
 {
-    int edge = n > TILE_N && n % TILE_N <= EDGE ? n % TILE_N : 0, inner = n - edge;
-    // k = 0: one step over zeros, so that C is written
+    int edge = n > TILE_N && n % TILE_N <= EDGE ? n % TILE_N : 0, inner = n - edge, blocks = 0;
     int tiles_m = round_up(m, TILE_M), tiles_n = round_up(inner, TILE_N);
-    int tiles_k = k ? round_up(k, TILE_K) : TILE_K, blocks = 0;
+    int tiles_k = round_up(k, TILE_K);
+    dim3 tiles(tiles_n / TILE_N, tiles_m / TILE_M);
     const float *whole_a = whole_tiles(a, m, k, k, tiles_m, tiles_k);
     const float *whole_b = whole_tiles(b, k, inner, n, tiles_k, tiles_n);
-    CUDA_CHECK(cudaFuncSetAttribute((const void *)matmul,
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES));
+    allow_shared((const void *)matmul, SHARED_BYTES);
+    allow_shared((const void *)rung_8::matmul, SHARED_BYTES);
     CUDA_CHECK(
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, matmul, THREADS, SHARED_BYTES));
     blocks *= device_facts.sm_count; // no more than run at once: a block may wait for another
     if (blocks > MAX_BLOCKS)
         blocks = MAX_BLOCKS;
-    matmul<<<blocks, THREADS, SHARED_BYTES>>>(tiles_m, tiles_n, tiles_k, whole_a, whole_b, m, n, c);
+    if (worth_cutting(tiles.x * tiles.y, tiles_k / TILE_K, blocks))
+        matmul<<<blocks, THREADS, SHARED_BYTES>>>(tiles_m, tiles_n, tiles_k, whole_a, whole_b, m, n,
+                                                  c);
+    else
+        rung_8::matmul<<<tiles, THREADS, SHARED_BYTES>>>(tiles_n, tiles_k, whole_a, whole_b, m, n,
+                                                         c);
     CUDA_CHECK_LAUNCH();
     if (edge) {
         edge_columns<<<divide_up(m, EDGE_ROWS), EDGE_BLOCK>>>(m, n, k, inner, a, b, c);
