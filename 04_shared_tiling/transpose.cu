@@ -27,8 +27,8 @@ __global__ void copy(size_t rows, size_t cols, const float *in, float *out)
         out[n - 1 - i] = in[n - 1 - i];
 }
 
-// Tiles are numbered row by row in a one-dimensional grid: gridDim.y would end at 65535. The numbers
-// of tiles are unsigned: a division of 64 bits takes longer than the rest of the index arithmetic.
+// Tiles are numbered row by row in a one-dimensional grid: gridDim.y would end at 65535. Their number
+// fits into 32 bits, in which a division is cheaper than in 64.
 struct corner {
     size_t y, x;
 };
