@@ -77,6 +77,23 @@ static inline void give_back(const float *tiles, const float *in)
         CUDA_CHECK(cudaFreeAsync((void *)tiles, 0));
 }
 
+// Four neighbouring results to C (rows x cols) from row, col on, or added to what is there; 16 bytes at
+// once where C allows it, and only those that lie inside of it.
+static __device__ __forceinline__ void write_four(float *c, int rows, int cols, int row, int col,
+                                                  const float *v, bool add)
+{
+    float *to = c + (size_t)row * cols + col;
+    if (row < rows && col < cols && cols % 4 == 0) {
+        float4 old = add ? *(float4 *)to : make_float4(0, 0, 0, 0);
+        *(float4 *)to = make_float4(old.x + v[0], old.y + v[1], old.z + v[2], old.w + v[3]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (row < rows && col + i < cols)
+                to[i] = (add ? to[i] : 0) + v[i];
+    }
+}
+
 // ---- the last few columns
 //
 // 4097 columns are 16 tiles of 256 and one column more. A tile for it would be 6 % more work; summed

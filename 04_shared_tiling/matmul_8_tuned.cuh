@@ -40,17 +40,19 @@ struct tiles {
 };
 enum { SHARED_BYTES = STAGES * sizeof(struct tiles) };
 
-// Begins to load the next tiles: A into registers, B on its way into shared memory.
-static __device__ __forceinline__ void fetch(float4 *a_next, struct tiles *to, const float *a,
-                                             const float *b, int n)
+// Begins to load the next tiles, A into registers, B on its way into shared memory, and moves a and b on.
+static __device__ __forceinline__ void fetch(float4 *a_next, struct tiles *to, const float **a,
+                                             const float **b, int n)
 {
     int y = threadIdx.x / B_ROW, x = threadIdx.x % B_ROW * 4;
 #pragma unroll
     for (int e = 0; e < A_LOADS; e++)
-        a_next[e] = *(const float4 *)(a + e * A_SPAN);
+        a_next[e] = *(const float4 *)(*a + e * A_SPAN);
 #pragma unroll
     for (int e = 0; e < TILE_K; e += B_STEP)
-        __pipeline_memcpy_async(&to->b[y + e][x], b + (size_t)e * n, 16);
+        __pipeline_memcpy_async(&to->b[y + e][x], *b + (size_t)e * n, 16);
+    *a += TILE_K;
+    *b += (size_t)TILE_K * n;
 }
 
 // Four k of a row of A become four rows of the tile.
@@ -145,19 +147,10 @@ static __device__ __forceinline__ void write_c(struct registers *my, float *c, i
         for (int s = 0; s < COLS; s += 4) {
             int row = row0 + my->y + r / 4 * GROUP_M + r % 4;
             int col = col0 + my->x + s / 4 * GROUP_N;
-            float *to = c + (size_t)row * cols + col, *v = &my->sum[r][s];
-            if (row < rows && col < cols && cols % 4 == 0) {
-                float4 old = add ? *(float4 *)to : make_float4(0, 0, 0, 0);
-                *(float4 *)to = make_float4(old.x + v[0], old.y + v[1], old.z + v[2], old.w + v[3]);
-            } else {
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    if (row < rows && col + i < cols)
-                        to[i] = (add ? to[i] : 0) + v[i];
-            }
+            write_four(c, rows, cols, row, col, &my->sum[r][s], add);
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                v[i] = 0;
+                my->sum[r][s + i] = 0;
         }
 }
 
@@ -175,9 +168,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
     for (int to = 0; to < STAGES - 1; to++) {
         if (fetched < steps) {
-            fetch(my.a_next, &stages[to], a, b, n);
-            a += TILE_K;
-            b += (size_t)TILE_K * n;
+            fetch(my.a_next, &stages[to], &a, &b, n);
             fetched++;
             store_a(&stages[to], my.a_next);
         }
@@ -186,9 +177,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     begin(&my, stages);
     for (int step = 0, to = STAGES - 1; step < steps; step++) {
         if (fetched < steps) {
-            fetch(my.a_next, &stages[to], a, b, n);
-            a += TILE_K;
-            b += (size_t)TILE_K * n;
+            fetch(my.a_next, &stages[to], &a, &b, n);
             fetched++;
         }
         __pipeline_commit();

@@ -75,6 +75,18 @@ static __device__ __forceinline__ struct piece next_piece(const struct plan *p, 
     return piece_at(p, tile, 0);
 }
 
+// A step of `load` is fetched, and a and b stand at the next; after its last one, at the next piece.
+static __device__ __forceinline__ void move_on(const struct plan *p, struct piece *load,
+                                               const float *a0, const float *b0, int k,
+                                               const float **a, const float **b)
+{
+    if (++load->first == load->last) {
+        *load = next_piece(p, load->tile);
+        *a = a0 + (size_t)(load->tile / p->tiles_x * TILE_M) * k;
+        *b = b0 + load->tile % p->tiles_x * TILE_N;
+    }
+}
+
 // A, B: whole tiles, m x k and k x n. C: any size.
 __global__ void __launch_bounds__(THREADS, 1)
     matmul(int m, int n, int k, const float *a0, const float *b0, int c_rows, int c_cols, float *c)
@@ -96,14 +108,8 @@ __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
     for (int s = 0; s < STAGES - 1; s++) {
         if (load.tile < p.tiles) {
-            fetch(my.a_next, &stages[s], a, b, n);
-            a += TILE_K;
-            b += (size_t)TILE_K * n;
-            if (++load.first == load.last) {
-                load = next_piece(&p, load.tile);
-                a = a0 + (size_t)(load.tile / p.tiles_x * TILE_M) * k;
-                b = b0 + load.tile % p.tiles_x * TILE_N;
-            }
+            fetch(my.a_next, &stages[s], &a, &b, n);
+            move_on(&p, &load, a0, b0, k, &a, &b);
             store_a(&stages[s], my.a_next);
         }
         __pipeline_commit();
@@ -112,14 +118,8 @@ __global__ void __launch_bounds__(THREADS, 1)
     for (; at.tile < p.tiles; at = next_piece(&p, at.tile)) {
         for (int step = at.first; step < at.last; step++) {
             if (load.tile < p.tiles) {
-                fetch(my.a_next, &stages[to], a, b, n);
-                a += TILE_K;
-                b += (size_t)TILE_K * n;
-                if (++load.first == load.last) {
-                    load = next_piece(&p, load.tile);
-                    a = a0 + (size_t)(load.tile / p.tiles_x * TILE_M) * k;
-                    b = b0 + load.tile % p.tiles_x * TILE_N;
-                }
+                fetch(my.a_next, &stages[to], &a, &b, n);
+                move_on(&p, &load, a0, b0, k, &a, &b);
             }
             __pipeline_commit();
             now = now + 1 == STAGES ? 0 : now + 1;
