@@ -116,48 +116,48 @@ static void try_barrier()
     release(AT_BARRIER, 0, (block.count + 31) / 32, ~0u);
 }
 
-// An operation of a warp is done when all lanes of its mask have come with the same mask, but for those that ended.
-static void try_operation(unsigned n, unsigned mask)
+// Of a warp's lanes that wait for each other, these have all come: each gets its result, and they go on.
+static void complete(unsigned n, Stop reason, unsigned lanes)
 {
-    Warp &warp = worker->warps[n];
-    Thread *lane = worker->threads + 32 * n;
-    if (mask & warp.lanes & ~(warp.stopped[AT_OPERATION] | warp.stopped[ENDED])) return;
-    unsigned there = 0, bits = 0;
-    WarpOp op = warp_sync;
+    Thread *lane = worker->threads + 32 * n, *last = nullptr;
+    unsigned votes = 0;
+    for (unsigned l = 0; l < 32; l++)
+        if (lanes >> l & 1 && lane[l].value) votes |= 1u << l;
     for (unsigned l = 0; l < 32; l++) {
-        if (!(warp.stopped[AT_OPERATION] >> l & 1) || lane[l].mask != mask) continue;
-        there |= 1u << l;
-        bits |= (unsigned)(lane[l].value != 0) << l;
-        op = lane[l].op;
+        if (!(lanes >> l & 1)) continue;
+        last = &lane[l];
+        last->result = votes;
+        if (last->op != warp_shuffle) continue;
+        bool there = last->source >= 0 && last->source < 32 && lanes >> last->source & 1;
+        last->result = there ? lane[last->source].value : 0xfffafffafffafffaull; // else nonsense
     }
-    if (mask & warp.lanes & ~(there | warp.stopped[ENDED])) return;
-    if (op == warp_sync) warp.epoch++;
-    for (unsigned l = 0; l < 32; l++) {
-        if (!(there >> l & 1)) continue;
-        unsigned source = (unsigned)lane[l].source;
-        if (op == warp_ballot) lane[l].result = bits;
-        if (op == warp_shuffle) // from a lane that is not there comes nothing that makes sense
-            lane[l].result =
-                source < 32 && there >> source & 1 ? lane[source].value : 0xfffafffafffafffaull;
-    }
-    release(AT_OPERATION, n, 1, there);
+    if (last->op == warp_sync) worker->warps[n].epoch++;
+    release(reason, n, 1, lanes);
 }
 
-// The lanes that stand at one __activemask() are the active ones, once no lane of their warp can run.
-static void try_activemask(unsigned n)
+static void try_warp(unsigned n)
 {
-    Warp &warp = worker->warps[n];
-    Thread *lane = worker->threads + 32 * n;
+    const Warp &warp = worker->warps[n];
+    const Thread *lane = worker->threads + 32 * n;
+    const unsigned *stopped = warp.stopped;
+
+    // An operation is done when all lanes of its mask have come with this mask, but for those that have ended.
+    for (unsigned l = 0; l < 32 && stopped[AT_OPERATION]; l++) {
+        unsigned came = 0, mask = lane[l].mask, wanted = mask & warp.lanes & ~stopped[ENDED];
+        if (!(stopped[AT_OPERATION] >> l & 1) || wanted & ~stopped[AT_OPERATION]) continue;
+        for (unsigned k = 0; k < 32; k++)
+            if (stopped[AT_OPERATION] >> k & 1 && lane[k].mask == mask) came |= 1u << k;
+        if (!(wanted & ~came)) complete(n, AT_OPERATION, came);
+    }
+
+    // The lanes that stand at one __activemask() are the active ones, once no lane of their warp can run.
     unsigned can_run = warp.lanes;
     for (unsigned lanes : warp.stopped) can_run &= ~lanes;
-    while (!can_run && warp.stopped[AT_ACTIVEMASK]) {
-        unsigned left = warp.stopped[AT_ACTIVEMASK], first = (unsigned)__builtin_ctz(left);
-        unsigned same = 0;
-        for (unsigned l = first; l < 32; l++)
-            if (left >> l & 1 && lane[l].line == lane[first].line) same |= 1u << l;
-        for (unsigned l = first; l < 32; l++)
-            if (same >> l & 1) lane[l].result = same;
-        release(AT_ACTIVEMASK, n, 1, same);
+    for (unsigned l = 0; l < 32 && stopped[AT_ACTIVEMASK] && !can_run; l++) {
+        unsigned came = 0;
+        for (unsigned k = l; k < 32; k++)
+            if (stopped[AT_ACTIVEMASK] >> k & 1 && lane[k].line == lane[l].line) came |= 1u << k;
+        if (stopped[AT_ACTIVEMASK] >> l & 1) complete(n, AT_ACTIVEMASK, came);
     }
 }
 
@@ -167,11 +167,7 @@ static void let_others_go_on(unsigned me)
     unsigned n = me / 32;
     Warp &warp = worker->warps[n];
     if (worker->stopped[AT_BARRIER]) try_barrier();
-    for (unsigned l = 0; l < 32 && warp.stopped[AT_OPERATION]; l++) {
-        unsigned mask = worker->threads[32 * n + l].mask;
-        if (has_stopped(32 * n + l, AT_OPERATION) && mask >> me % 32 & 1) try_operation(n, mask);
-    }
-    if (warp.stopped[AT_ACTIVEMASK]) try_activemask(n);
+    if (warp.stopped[AT_OPERATION] | warp.stopped[AT_ACTIVEMASK]) try_warp(n);
 }
 
 void thread_ended()
