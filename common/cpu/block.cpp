@@ -22,6 +22,8 @@ static void arrange(size_t from)
     if (settings().schedule == Settings::RANDOM) std::shuffle(first, last, worker->random);
 }
 
+static unsigned lowest_bits(unsigned n) { return n < 32 ? (1u << n) - 1 : ~0u; }
+
 // From now on each thread counts: the first `ended` of them have returned, and those from `next` on are to start.
 static void line_up(unsigned ended, unsigned next)
 {
@@ -29,8 +31,8 @@ static void line_up(unsigned ended, unsigned next)
     block.in_turn = false;
     for (unsigned first = 0; first < block.count; first += 32) {
         Warp &warp = w.warps[first / 32];
-        warp = {~0u >> (32 - min(32u, block.count - first)), {}, warp.epoch};
-        if (first < ended) warp.stopped[ENDED] = ~0u >> (32 - min(32u, ended - first));
+        warp = {lowest_bits(block.count - first), {}, warp.epoch};
+        warp.stopped[ENDED] = lowest_bits(ended - min(first, ended));
     }
     std::fill_n(w.stopped, STOPS, 0);
     w.stopped[ENDED] = ended;

@@ -83,31 +83,22 @@ CUDA_CPU_SHUFFLE(__shfl_up_sync, unsigned, lane - (int)n, from >= first)
 CUDA_CPU_SHUFFLE(__shfl_down_sync, unsigned, lane + (int)n, from < first + width)
 CUDA_CPU_SHUFFLE(__shfl_xor_sync, int, lane ^ n, from < first + width)
 
-// Reductions over the lanes of mask, for int and unsigned.
-#define CUDA_CPU_REDUCE(name, T, expression)                                                       \
-    inline T name(unsigned mask, T value, CUDA_CPU_HERE)                                           \
-    {                                                                                              \
-        T a = cuda_cpu::shuffle(mask, value, __builtin_ctz(mask), file, line);                     \
-        for (unsigned rest = mask & (mask - 1); rest; rest &= rest - 1) {                          \
-            T b = cuda_cpu::shuffle(mask, value, __builtin_ctz(rest), file, line);                 \
-            a = expression;                                                                        \
-        }                                                                                          \
-        return a;                                                                                  \
-    }
-CUDA_CPU_REDUCE(__reduce_add_sync, int, a + b)
-CUDA_CPU_REDUCE(__reduce_add_sync, unsigned, a + b)
-CUDA_CPU_REDUCE(__reduce_min_sync, int, b < a ? b : a)
-CUDA_CPU_REDUCE(__reduce_min_sync, unsigned, b < a ? b : a)
-CUDA_CPU_REDUCE(__reduce_max_sync, int, b > a ? b : a)
-CUDA_CPU_REDUCE(__reduce_max_sync, unsigned, b > a ? b : a)
-
 // ---- Memory ----
 
+// Loads and stores with a cache hint are plain ones here.
+#define CUDA_CPU_LOAD(name)                                                                        \
+    template <class T> T name(const T *p) { return *p; }
+#define CUDA_CPU_STORE(name)                                                                       \
+    template <class T> void name(T *p, T value) { *p = value; }
+// clang-format off
+CUDA_CPU_LOAD(__ldg) CUDA_CPU_LOAD(__ldca) CUDA_CPU_LOAD(__ldcg) CUDA_CPU_LOAD(__ldcs)
+CUDA_CPU_STORE(__stwb) CUDA_CPU_STORE(__stcg) CUDA_CPU_STORE(__stcs) CUDA_CPU_STORE(__stwt)
 void __threadfence_block();
 void __threadfence();
 void __threadfence_system();
-inline void __trap() { cuda_cpu::trap(); }
 void __nanosleep(unsigned ns);
+inline void __trap() { cuda_cpu::trap(); }
+// clang-format on
 
 inline long long clock64()
 {
@@ -120,76 +111,46 @@ inline long long clock64()
 #endif
 }
 
-// Loads and stores with a cache hint are plain ones here.
-#define CUDA_CPU_LOAD(name)                                                                        \
-    template <class T> T name(const T *p) { return *p; }
-#define CUDA_CPU_STORE(name)                                                                       \
-    template <class T> void name(T *p, T value) { *p = value; }
-// clang-format off
-CUDA_CPU_LOAD(__ldg) CUDA_CPU_LOAD(__ldca) CUDA_CPU_LOAD(__ldcg) CUDA_CPU_LOAD(__ldcs)
-CUDA_CPU_LOAD(__ldcv) CUDA_CPU_LOAD(__ldlu)
-CUDA_CPU_STORE(__stwb) CUDA_CPU_STORE(__stcg) CUDA_CPU_STORE(__stcs) CUDA_CPU_STORE(__stwt)
-    // clang-format on
+// ---- Atomics ----
+// Blocks run on several OS threads, so these are real. They return the old value.
 
-    // ---- Atomics ----
-    // Blocks run on several OS threads, so these are real. They return the old value.
-
-    namespace cuda_cpu
+namespace cuda_cpu
 {
-    template <class T, class Update> T atomic_update(T * address, Update update)
-    {
-        typedef std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t> Bits;
-        Bits *p = (Bits *)address, seen = __atomic_load_n(p, __ATOMIC_RELAXED), wanted;
-        T old, value;
-        do {
-            memcpy(&old, &seen, sizeof old);
-            value = update(old);
-            memcpy(&wanted, &value, sizeof wanted);
-        } while (!__atomic_compare_exchange_n(p, &seen, wanted, true, __ATOMIC_SEQ_CST,
-                                              __ATOMIC_RELAXED));
-        return old;
-    }
+template <class T, class... These> // T, if it is one of these types
+using OneOf = std::enable_if_t<(std::is_same_v<T, These> || ...), T>;
 
-    template <class T> T atomic_cas(T * p, T compare, T value)
-    {
-        __atomic_compare_exchange_n(p, &compare, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-        return compare;
-    }
+template <class T, class Update> T atomic_update(T *p, Update update)
+{
+    T old, value;
+    __atomic_load(p, &old, __ATOMIC_RELAXED);
+    do value = update(old); // until nobody has come between
+    while (!__atomic_compare_exchange(p, &old, &value, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    return old;
+}
 } // namespace cuda_cpu
 
-// Each name comes also with _block and _system.
-#define CUDA_CPU_SCOPES(name, T, parameters, ...)                                                  \
-    inline T name parameters { return __VA_ARGS__; }                                               \
-    inline T name##_block parameters { return __VA_ARGS__; }                                       \
-    inline T name##_system parameters { return __VA_ARGS__; }
-// By an instruction, or by a loop that tries until nobody came between.
-#define CUDA_CPU_FETCH(name, T, operation)                                                         \
-    CUDA_CPU_SCOPES(name, T, (T * p, T v), __atomic_##operation(p, v, __ATOMIC_SEQ_CST))
-#define CUDA_CPU_UPDATE(name, T, result)                                                           \
-    CUDA_CPU_SCOPES(name, T, (T * p, T v),                                                         \
-                    cuda_cpu::atomic_update(p, [=](T old) -> T { return result; }))
-#define CUDA_CPU_CAS(name, T, ...)                                                                 \
-    CUDA_CPU_SCOPES(name, T, (T * p, T compare, T v), cuda_cpu::atomic_cas(p, compare, v))
-#define CUDA_CPU_INTEGERS(WAY, name, ...)                                                          \
-    WAY(name, int, __VA_ARGS__)                                                                    \
-    WAY(name, unsigned, __VA_ARGS__)                                                               \
-    WAY(name, unsigned long long, __VA_ARGS__)
-
-CUDA_CPU_INTEGERS(CUDA_CPU_FETCH, atomicAdd, fetch_add)
-CUDA_CPU_INTEGERS(CUDA_CPU_FETCH, atomicExch, exchange_n)
-CUDA_CPU_INTEGERS(CUDA_CPU_FETCH, atomicAnd, fetch_and)
-CUDA_CPU_INTEGERS(CUDA_CPU_FETCH, atomicOr, fetch_or)
-CUDA_CPU_INTEGERS(CUDA_CPU_FETCH, atomicXor, fetch_xor)
-CUDA_CPU_INTEGERS(CUDA_CPU_UPDATE, atomicMin, v < old ? v : old)
-CUDA_CPU_INTEGERS(CUDA_CPU_UPDATE, atomicMax, v > old ? v : old)
-CUDA_CPU_INTEGERS(CUDA_CPU_CAS, atomicCAS, )
-CUDA_CPU_UPDATE(atomicMin, long long, v < old ? v : old)
-CUDA_CPU_UPDATE(atomicMax, long long, v > old ? v : old)
-CUDA_CPU_FETCH(atomicSub, int, fetch_sub)
-CUDA_CPU_FETCH(atomicSub, unsigned, fetch_sub)
-CUDA_CPU_UPDATE(atomicInc, unsigned, old >= v ? 0 : old + 1)
-CUDA_CPU_UPDATE(atomicDec, unsigned, old == 0 || old > v ? v : old - 1)
-CUDA_CPU_UPDATE(atomicAdd, float, old + v)
-CUDA_CPU_UPDATE(atomicAdd, double, old + v)
-CUDA_CPU_UPDATE(atomicExch, float, (old, v))
-CUDA_CPU_CAS(atomicCAS, unsigned short, )
+// How each is done, by an instruction or by atomic_update, and for which types.
+#define CUDA_CPU_FETCH(operation) __atomic_##operation(p, v, __ATOMIC_SEQ_CST)
+#define CUDA_CPU_UPDATE(value) cuda_cpu::atomic_update(p, [=](T old) -> T { return value; })
+#define CUDA_CPU_ATOMIC(name, result, ...)                                                         \
+    template <class T> T name(T *p, cuda_cpu::OneOf<T, __VA_ARGS__> v) { return result; }
+CUDA_CPU_ATOMIC(atomicAdd, CUDA_CPU_FETCH(fetch_add), int, unsigned, unsigned long long)
+CUDA_CPU_ATOMIC(atomicAdd, CUDA_CPU_UPDATE(old + v), float, double)
+CUDA_CPU_ATOMIC(atomicSub, CUDA_CPU_FETCH(fetch_sub), int, unsigned)
+CUDA_CPU_ATOMIC(atomicExch, CUDA_CPU_FETCH(exchange_n), int, unsigned, unsigned long long)
+CUDA_CPU_ATOMIC(atomicExch, CUDA_CPU_UPDATE(v), float)
+CUDA_CPU_ATOMIC(atomicAnd, CUDA_CPU_FETCH(fetch_and), int, unsigned, unsigned long long)
+CUDA_CPU_ATOMIC(atomicOr, CUDA_CPU_FETCH(fetch_or), int, unsigned, unsigned long long)
+CUDA_CPU_ATOMIC(atomicXor, CUDA_CPU_FETCH(fetch_xor), int, unsigned, unsigned long long)
+CUDA_CPU_ATOMIC(atomicMin, CUDA_CPU_UPDATE(v < old ? v : old), int, unsigned, long long,
+                unsigned long long)
+CUDA_CPU_ATOMIC(atomicMax, CUDA_CPU_UPDATE(v > old ? v : old), int, unsigned, long long,
+                unsigned long long)
+CUDA_CPU_ATOMIC(atomicInc, CUDA_CPU_UPDATE(old >= v ? 0 : old + 1), unsigned)
+CUDA_CPU_ATOMIC(atomicDec, CUDA_CPU_UPDATE(old == 0 || old > v ? v : old - 1), unsigned)
+template <class T, class V = cuda_cpu::OneOf<T, unsigned short, int, unsigned, unsigned long long>>
+T atomicCAS(T *p, std::common_type_t<V> compare, std::common_type_t<V> v)
+{
+    __atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return compare;
+}

@@ -32,15 +32,14 @@ CUDA_CPU_MINMAX_FLOAT(double, float, double, ) CUDA_CPU_MINMAX_FLOAT(double, dou
 #define CUDA_CPU_F3(name, ...) inline float name(float x, float y, float z) { return __VA_ARGS__; }
 #define CUDA_CPU_D1(name, ...) inline double name(double x) { return __VA_ARGS__; }
 #define CUDA_CPU_D2(name, ...) inline double name(double x, double y) { return __VA_ARGS__; }
-#define CUDA_CPU_D3(name, ...) inline double name(double x, double y, double z) { return __VA_ARGS__; }
+#define CUDA_CPU_D3(name, ...)                                                                     \
+    inline double name(double x, double y, double z) { return __VA_ARGS__; }
 
 // Names that CUDA adds to <math.h>.
 CUDA_CPU_D1(rsqrt, 1 / sqrt(x))                  CUDA_CPU_F1(rsqrtf, 1 / sqrtf(x))
-CUDA_CPU_D1(rcbrt, 1 / cbrt(x))                  CUDA_CPU_F1(rcbrtf, 1 / cbrtf(x))
 CUDA_CPU_D1(sinpi, sin(M_PI * fmod(x, 2)))       CUDA_CPU_F1(sinpif, (float)sinpi(x))
 CUDA_CPU_D1(cospi, cos(M_PI * fmod(x, 2)))       CUDA_CPU_F1(cospif, (float)cospi(x))
 CUDA_CPU_D1(normcdf, 0.5 * erfc(-x * M_SQRT1_2)) CUDA_CPU_F1(normcdff, (float)normcdf(x))
-CUDA_CPU_D2(rhypot, 1 / hypot(x, y))             CUDA_CPU_F2(rhypotf, 1 / hypotf(x, y))
 CUDA_CPU_D3(norm3d, hypot(hypot(x, y), z))       CUDA_CPU_F3(norm3df, (float)norm3d(x, y, z))
 
 // Intrinsics.
@@ -48,11 +47,12 @@ CUDA_CPU_F1(__sinf, sinf(x))     CUDA_CPU_F1(__cosf, cosf(x))       CUDA_CPU_F1(
 CUDA_CPU_F1(__expf, expf(x))     CUDA_CPU_F1(__exp10f, powf(10, x)) CUDA_CPU_F2(__powf, powf(x, y))
 CUDA_CPU_F1(__logf, logf(x))     CUDA_CPU_F1(__log2f, log2f(x))     CUDA_CPU_F1(__log10f, log10f(x))
 CUDA_CPU_F2(fdividef, x / y)     CUDA_CPU_F2(__fdividef, x / y)     CUDA_CPU_F1(__frcp_rn, 1 / x)
-CUDA_CPU_F1(__fsqrt_rn, sqrtf(x))                  CUDA_CPU_F1(__frsqrt_rn, 1 / sqrtf(x))
+CUDA_CPU_F1(__fsqrt_rn, sqrtf(x)) CUDA_CPU_F1(__frsqrt_rn, rsqrtf(x))
 CUDA_CPU_F2(__fadd_rn, x + y)    CUDA_CPU_F2(__fsub_rn, x - y)      CUDA_CPU_F2(__fmul_rn, x * y)
 CUDA_CPU_F2(__fdiv_rn, x / y)    CUDA_CPU_F3(__fmaf_rn, fmaf(x, y, z))
+CUDA_CPU_D1(__dsqrt_rn, sqrt(x)) CUDA_CPU_D1(__drcp_rn, 1 / x)
 CUDA_CPU_D2(__dadd_rn, x + y)    CUDA_CPU_D2(__dsub_rn, x - y)      CUDA_CPU_D2(__dmul_rn, x * y)
-CUDA_CPU_D2(__ddiv_rn, x / y)    CUDA_CPU_D1(__dsqrt_rn, sqrt(x))   CUDA_CPU_D3(__fma_rn, fma(x, y, z))
+CUDA_CPU_D2(__ddiv_rn, x / y)    CUDA_CPU_D3(__fma_rn, fma(x, y, z))
 inline float __saturatef(float x) { return x > 0 ? fminf(x, 1) : 0; } // NaN: 0
 inline void __sincosf(float x, float *s, float *c) { *s = sinf(x), *c = cosf(x); }
 // clang-format on
@@ -73,10 +73,6 @@ inline unsigned __brev(unsigned x)
     for (int i = 0; i < 32; i++) r |= (x >> i & 1) << (31 - i);
     return r;
 }
-inline cuda_cpu_ull __brevll(cuda_cpu_ull x)
-{
-    return (cuda_cpu_ull)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
-}
 inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((cuda_cpu_ull)a * b >> 32); }
 inline long long __mul64hi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }
@@ -94,7 +90,6 @@ inline unsigned __sad(int a, int b, unsigned c)
 {
     return c + (a > b ? (unsigned)a - (unsigned)b : (unsigned)b - (unsigned)a);
 }
-inline int __hadd(int a, int b) { return (int)(((long long)a + b) >> 1); }
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned s)
 {
     cuda_cpu_ull bytes = (cuda_cpu_ull)b << 32 | a;

@@ -35,12 +35,10 @@ static std::string source_of(const void *pc)
 {
     Dl_info info = {};
     struct link_map *map = nullptr; // tells where the program was loaded
-    char program[4096] = "", here[4096] = "", line[4096];
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0 || !getcwd(here, sizeof here) ||
-        !dladdr1(pc, &info, (void **)&map, RTLD_DL_LINKMAP))
+    char here[4096], command[100], line[4096];
+    if (!getcwd(here, sizeof here) || !dladdr1(pc, &info, (void **)&map, RTLD_DL_LINKMAP))
         return "?";
-    char command[4600];
-    snprintf(command, sizeof command, "addr2line -i -e '%s' %#zx 2>/dev/null", program,
+    snprintf(command, sizeof command, "addr2line -i -e /proc/%d/exe %#zx 2>/dev/null", getpid(),
              (size_t)pc - 1 - (map ? map->l_addr : 0));
     std::string found;
     FILE *pipe = popen(command, "r");
@@ -63,13 +61,12 @@ static void report(const Access &before, const Access &now, const void *p)
     std::lock_guard<std::mutex> lock(race_mutex);
     if (!reported_pcs.insert({before.pc, now.pc}).second) return;
     std::string at = source_of(before.pc), now_at = source_of(now.pc);
-    std::string verb = did[before.atomic ? 2 : before.write];
-    std::string now_verb = does[now.atomic ? 2 : now.write];
+    const char *verb = did[before.atomic ? 2 : before.write];
+    const char *now_verb = does[now.atomic ? 2 : now.write];
     if (!reported_lines.insert({at + verb, now_at + now_verb}).second) return;
     message("race on __shared__ memory (%s), %s", shared_name(p).c_str(), where().c_str());
-    message("  %s: thread %u %s", at.c_str(), before.thread, verb.c_str());
-    message("  %s: thread %u %s, with no barrier between", now_at.c_str(), now.thread,
-            now_verb.c_str());
+    message("  %s: thread %u %s", at.c_str(), before.thread, verb);
+    message("  %s: thread %u %s, with no barrier between", now_at.c_str(), now.thread, now_verb);
 }
 
 static bool conflict(const Access &before, const Access &now)
@@ -123,7 +120,6 @@ void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void **, void *) {}
-void __tsan_vptr_read(void **) {}
 void __tsan_atomic_signal_fence(int) {}
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 void __tsan_read_range(void *p, size_t n) { access(p, n, false, false, PC); }
@@ -132,9 +128,7 @@ void __tsan_write_range(void *p, size_t n) { access(p, n, true, false, PC); }
 // clang-format off
 #define PLAIN(bytes)                                                                               \
     void __tsan_read##bytes(void *p) { access(p, bytes, false, false, PC); }                       \
-    void __tsan_write##bytes(void *p) { access(p, bytes, true, false, PC); }                       \
-    void __tsan_unaligned_read##bytes(void *p) { access(p, bytes, false, false, PC); }             \
-    void __tsan_unaligned_write##bytes(void *p) { access(p, bytes, true, false, PC); }
+    void __tsan_write##bytes(void *p) { access(p, bytes, true, false, PC); }
 PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
 
 // Atomics are done here, and remembered as such.
@@ -160,6 +154,7 @@ PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
     CHANGE(bits, T, fetch_xor, fetch_xor)                                                          \
     COMPARE(bits, T, strong)                                                                       \
     COMPARE(bits, T, weak)
-ATOMICS(8, unsigned char) ATOMICS(16, unsigned short) ATOMICS(32, unsigned) ATOMICS(64, unsigned long)
+ATOMICS(8, unsigned char) ATOMICS(16, unsigned short)
+ATOMICS(32, unsigned) ATOMICS(64, unsigned long)
 // clang-format on
 }
