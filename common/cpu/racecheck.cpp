@@ -115,45 +115,48 @@ __attribute__((destructor)) static void at_exit()
 using cuda_cpu::access;
 #define PC __builtin_return_address(0)
 
+// Some of these only g++ calls, and some only clang.
 extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void **, void *) {}
+void __tsan_vptr_read(void **) {}
 void __tsan_atomic_signal_fence(int) {}
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+// clang-format off
+#define SIZE(bytes)                                                                                \
+    void __tsan_read##bytes(void *p) { access(p, bytes, false, false, PC); }                       \
+    void __tsan_write##bytes(void *p) { access(p, bytes, true, false, PC); }                       \
+    void __tsan_unaligned_read##bytes(void *p) { access(p, bytes, false, false, PC); }             \
+    void __tsan_unaligned_write##bytes(void *p) { access(p, bytes, true, false, PC); }
+SIZE(1) SIZE(2) SIZE(4) SIZE(8) SIZE(16)
 void __tsan_read_range(void *p, size_t n) { access(p, n, false, false, PC); }
 void __tsan_write_range(void *p, size_t n) { access(p, n, true, false, PC); }
 
-// clang-format off
-#define PLAIN(bytes)                                                                               \
-    void __tsan_read##bytes(void *p) { access(p, bytes, false, false, PC); }                       \
-    void __tsan_write##bytes(void *p) { access(p, bytes, true, false, PC); }
-PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
-
 // Atomics are done here, and remembered as such.
-#define ATOMIC(R, name, T, parameters, write, ...)                                                 \
+#define DONE(function, ...) __atomic_##function(p, __VA_ARGS__, __ATOMIC_SEQ_CST)
+#define ATOMIC(R, name, T, parameters, write, result)                                              \
     R __tsan_atomic##name parameters                                                               \
     {                                                                                              \
         access(p, sizeof(T), write, true, PC);                                                     \
-        return __atomic_##__VA_ARGS__;                                                             \
+        return result;                                                                             \
     }
-#define CHANGE(bits, T, name, function)                                                            \
-    ATOMIC(T, bits##_##name, T, (T *p, T v, int), true, function(p, v, __ATOMIC_SEQ_CST))
-#define COMPARE(bits, T, name)                                                                     \
-    ATOMIC(int, bits##_compare_exchange_##name, T, (T *p, T *old, T v, int, int), true,            \
-           compare_exchange_n(p, old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+#define FETCH(bits, T, name)                                                                       \
+    ATOMIC(T, bits##_fetch_##name, T, (T *p, T v, int), true, DONE(fetch_##name, v))
 #define ATOMICS(bits, T)                                                                           \
-    ATOMIC(T, bits##_load, T, (T *p, int), false, load_n(p, __ATOMIC_SEQ_CST))                     \
-    ATOMIC(void, bits##_store, T, (T *p, T v, int), true, store_n(p, v, __ATOMIC_SEQ_CST))         \
-    CHANGE(bits, T, exchange, exchange_n)                                                          \
-    CHANGE(bits, T, fetch_add, fetch_add)                                                          \
-    CHANGE(bits, T, fetch_sub, fetch_sub)                                                          \
-    CHANGE(bits, T, fetch_and, fetch_and)                                                          \
-    CHANGE(bits, T, fetch_or, fetch_or)                                                            \
-    CHANGE(bits, T, fetch_xor, fetch_xor)                                                          \
-    COMPARE(bits, T, strong)                                                                       \
-    COMPARE(bits, T, weak)
+    ATOMIC(T, bits##_load, T, (T *p, int), false, __atomic_load_n(p, __ATOMIC_SEQ_CST))            \
+    ATOMIC(void, bits##_store, T, (T *p, T v, int), true, DONE(store_n, v))                        \
+    ATOMIC(T, bits##_exchange, T, (T *p, T v, int), true, DONE(exchange_n, v))                     \
+    ATOMIC(int, bits##_compare_exchange_strong, T, (T *p, T *old, T v, int, int), true,            \
+           DONE(compare_exchange_n, old, v, false, __ATOMIC_SEQ_CST))                              \
+    ATOMIC(int, bits##_compare_exchange_weak, T, (T *p, T *old, T v, int, int), true,              \
+           DONE(compare_exchange_n, old, v, false, __ATOMIC_SEQ_CST))                              \
+    ATOMIC(T, bits##_compare_exchange_val, T, (T *p, T old, T v, int, int), true,                  \
+           (DONE(compare_exchange_n, &old, v, false, __ATOMIC_SEQ_CST), old))                      \
+    FETCH(bits, T, add) FETCH(bits, T, sub) FETCH(bits, T, and)                            \
+    FETCH(bits, T, or) FETCH(bits, T, xor)
 ATOMICS(8, unsigned char) ATOMICS(16, unsigned short)
 ATOMICS(32, unsigned) ATOMICS(64, unsigned long)
 // clang-format on
