@@ -217,12 +217,6 @@ uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source, co
     return t.result;
 }
 
-void barrier_epochs(unsigned *of_block, unsigned *of_warp)
-{
-    *of_block = worker->epoch;
-    *of_warp = worker->warps[linear_index() / 32].epoch;
-}
-
 // ---- A block from beginning to end ----
 
 cudaError_t run_block(const Launch &l, uint64_t number)
@@ -275,20 +269,6 @@ void *shared_allocate(const char *name, size_t size, size_t align)
     w.shared.push_back({name, (char *)p, size});
     poison(p, size);
     return p;
-}
-
-std::string shared_name(const void *p)
-{
-    for (const SharedVariable &v : worker->shared)
-        if (p >= v.start && p < v.start + v.size)
-            return std::string(v.name) + ", byte " + std::to_string((const char *)p - v.start);
-    return "past the end of an array";
-}
-
-const void *shared_arena(size_t *size)
-{
-    *size = ARENA;
-    return worker->arena;
 }
 } // namespace cuda_cpu
 

@@ -148,8 +148,9 @@ CUDA_CPU_ATOMIC(atomicMax, CUDA_CPU_UPDATE(v > old ? v : old), int, unsigned, lo
                 unsigned long long)
 CUDA_CPU_ATOMIC(atomicInc, CUDA_CPU_UPDATE(old >= v ? 0 : old + 1), unsigned)
 CUDA_CPU_ATOMIC(atomicDec, CUDA_CPU_UPDATE(old == 0 || old > v ? v : old - 1), unsigned)
-template <class T, class V = cuda_cpu::OneOf<T, unsigned short, int, unsigned, unsigned long long>>
-T atomicCAS(T *p, std::common_type_t<V> compare, std::common_type_t<V> v)
+template <class T,
+          class Only = cuda_cpu::OneOf<T, unsigned short, int, unsigned, unsigned long long>>
+T atomicCAS(T *p, std::common_type_t<Only> compare, std::common_type_t<Only> v)
 {
     __atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return compare;

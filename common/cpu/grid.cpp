@@ -65,10 +65,10 @@ static void work(Grid &grid)
     blockDim = l.block;
     gridDim = l.grid;
     block.count = l.block.x * l.block.y * l.block.z;
-    for (uint64_t i; (i = grid.next.fetch_add(grid.portion)) < grid.blocks;) {
+    uint64_t i;
+    while (!grid.fault && (i = grid.next.fetch_add(grid.portion)) < grid.blocks)
         for (uint64_t end = min(i + grid.portion, grid.blocks); i < end && !grid.fault; i++)
             if (cudaError_t fault = run_block(l, grid.number(i))) grid.fault = fault;
-    }
 }
 
 // The other OS threads wait here for grids. Never destroyed: they wait until the process is gone.

@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include <set>
-#include <vector>
 
-#include "runtime.h"
+#include "scheduler.h"
 
 namespace cuda_cpu
 {
@@ -53,6 +52,14 @@ static std::string source_of(const void *pc)
     return line;
 }
 
+static std::string variable_of(const void *p)
+{
+    for (const SharedVariable &v : worker->shared)
+        if (p >= v.start && p < v.start + v.size)
+            return std::string(v.name) + ", byte " + std::to_string((const char *)p - v.start);
+    return "past the end of an array";
+}
+
 // Once for each pair of instructions, and of source lines.
 static void report(const Access &before, const Access &now, const void *p)
 {
@@ -64,7 +71,7 @@ static void report(const Access &before, const Access &now, const void *p)
     const char *verb = did[before.atomic ? 2 : before.write];
     const char *now_verb = does[now.atomic ? 2 : now.write];
     if (!reported_lines.insert({at + verb, now_at + now_verb}).second) return;
-    message("race on __shared__ memory (%s), %s", shared_name(p).c_str(), where().c_str());
+    message("race on __shared__ memory (%s), %s", variable_of(p).c_str(), where().c_str());
     message("  %s: thread %u %s", at.c_str(), before.thread, verb);
     message("  %s: thread %u %s, with no barrier between", now_at.c_str(), now.thread, now_verb);
 }
@@ -80,15 +87,16 @@ static bool conflict(const Access &before, const Access &now)
 static void access(const void *p, size_t size, bool write, bool atomic, const void *pc)
 {
     if (!in_kernel()) return;
-    size_t arena_size, offset = (size_t)((const char *)p - (const char *)shared_arena(&arena_size));
-    if (offset >= arena_size) return;
+    size_t offset = (size_t)((const char *)p - worker->arena);
+    if (offset >= ARENA) return;
     if (!shadow)
-        shadow = (Cell *)mmap(nullptr, arena_size * sizeof(Cell), PROT_READ | PROT_WRITE,
+        shadow = (Cell *)mmap(nullptr, ARENA * sizeof(Cell), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (shadow == MAP_FAILED) abort();
-    Access now = {pc, 0, 0, (unsigned short)linear_index(), write, atomic};
-    barrier_epochs(&now.epoch, &now.warp_epoch);
-    for (size_t i = offset; i < offset + size && i < arena_size; i++) {
+    unsigned me = linear_index();
+    Access now = {pc,    worker->epoch, worker->warps[me / 32].epoch, (unsigned short)me,
+                  write, atomic};
+    for (size_t i = offset; i < offset + size && i < ARENA; i++) {
         Cell &c = shadow[i];
         Access &last = c.readers[0];
         if (conflict(c.write, now)) report(c.write, now, p);
