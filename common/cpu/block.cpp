@@ -1,7 +1,9 @@
-// Within a block: who starts next, who waits for whom at barriers and in warps, and the block's shared memory.
+// Within a block: in which order its threads run, who waits for whom, and the block's shared memory.
 #include "scheduler.h"
 
 #include <stdlib.h>
+
+#include <algorithm>
 
 __thread uint3 threadIdx, blockIdx;
 __thread dim3 blockDim, gridDim;
@@ -10,11 +12,37 @@ namespace cuda_cpu
 {
 __thread Block block;
 
-// ---- Waiting ----
+// ---- Who runs next ----
 
-uint3 index_of(unsigned t)
+// Threads as CUDA_CPU_SCHEDULE wants them. They come in forward order, the next one last.
+static void arrange(size_t from)
 {
-    return {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
+    auto first = worker->ready.begin() + (ptrdiff_t)from, last = worker->ready.end();
+    if (settings().schedule == Settings::REVERSE) std::reverse(first, last);
+    if (settings().schedule == Settings::RANDOM) std::shuffle(first, last, worker->random);
+}
+
+static unsigned lowest_bits(unsigned n) { return n < 32 ? (1u << n) - 1 : ~0u; }
+
+// From now on each thread counts: the first `ended` of them have returned, and those from `next` on are to start.
+static void line_up(unsigned ended, unsigned next)
+{
+    Worker &w = *worker;
+    block.in_turn = false;
+    for (unsigned first = 0; first < block.count; first += 32) {
+        Warp &warp = w.warps[first / 32];
+        warp = {lowest_bits(block.count - first), {}, warp.epoch};
+        warp.stopped[ENDED] = lowest_bits(ended - min(first, ended));
+    }
+    std::fill_n(w.stopped, STOPS, 0);
+    w.stopped[ENDED] = ended;
+    w.votes = 0;
+    w.ready.clear();
+    for (unsigned t = block.count; t-- > next;) {
+        w.threads[t].fiber = nullptr;
+        w.ready.push_back((unsigned short)t);
+    }
+    arrange(0);
 }
 
 bool start_thread()
@@ -23,200 +51,206 @@ bool start_thread()
         threadIdx = {0, 0, 0};
         return true;
     }
-    if (block.next >= block.count) return false;
-    threadIdx = index_of(block.order ? block.order[block.next] : block.next);
-    block.next++;
+    Worker &w = *worker;
+    if (w.ready.empty() || w.threads[w.ready.back()].fiber) return false;
+    unsigned t = w.ready.back();
+    w.ready.pop_back();
+    threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
     return true;
 }
 
-static Thread &park(Wait wait, const char *file, int line)
+void dispatch()
 {
-    unsigned me = linear_index();
-    if (block.in_turn) { // the others started in turn, up to this one
-        block.in_turn = false;
-        block.next = me + 1;
-    }
+    Worker &w = *worker;
+    if (w.ready.empty()) return switch_to(&w.main); // the block is done, or it hangs
+    Thread &next = w.threads[w.ready.back()];
+    if (!next.fiber) return switch_to(new_fiber()); // which asks start_thread()
+    w.ready.pop_back();
+    threadIdx = next.index;
+    switch_to(next.fiber);
+}
+
+// ---- Who waits ----
+
+// The running thread stays where it is: as after this, dispatch() runs another one.
+static Thread &stand(unsigned me, const char *file, int line)
+{
+    if (block.in_turn) line_up(me, me + 1);
     Thread &t = worker->threads[me];
     t.fiber = worker->running;
-    t.wait = wait;
     t.index = threadIdx;
     t.file = file;
     t.line = line;
-    block.parked++;
     return t;
 }
 
-static void make_ready(unsigned t)
+static void stop(unsigned me, Stop reason)
 {
-    Worker &w = *worker;
-    w.ready[(w.ready_first + w.ready_count++) % MAX_THREADS] = (unsigned short)t;
-    w.threads[t].wait = NOT;
+    worker->warps[me / 32].stopped[reason] |= 1u << me % 32;
+    worker->stopped[reason]++;
 }
 
-// A warp that can go on does so before the others: they need not be as far.
-static void make_warp_ready(unsigned first, unsigned lanes)
+// Of some warps, those of `lanes` that stopped for this reason run next: nobody else need be as far.
+static void release(Stop reason, unsigned first_warp, unsigned warps, unsigned lanes)
 {
     Worker &w = *worker;
-    for (unsigned i = 0; i < 32; i++) {
-        unsigned l = settings().schedule == Settings::REVERSE ? i : 31 - i;
-        if (!(lanes >> l & 1)) continue;
-        w.ready_first = (w.ready_first + MAX_THREADS - 1) % MAX_THREADS;
-        w.ready[w.ready_first] = (unsigned short)(first + l);
-        w.ready_count++;
-        w.threads[first + l].wait = NOT;
+    size_t before = w.ready.size();
+    for (unsigned n = first_warp + warps; n-- > first_warp;) {
+        unsigned go = w.warps[n].stopped[reason] & lanes;
+        w.warps[n].stopped[reason] &= ~lanes;
+        for (unsigned l = 32; l-- > 0;)
+            if (go >> l & 1) w.ready.push_back((unsigned short)(32 * n + l));
     }
+    w.stopped[reason] -= (unsigned)(w.ready.size() - before);
+    arrange(before);
 }
 
-// Started, and neither parked nor running.
-bool has_ended(unsigned t)
-{
-    unsigned rank = block.order ? worker->rank[t] : t;
-    return rank < block.next && !worker->threads[t].fiber &&
-           !(t == linear_index() && worker->running != &worker->main);
-}
-
-static void release_barrier()
+// The block's barrier opens when all of its threads are there.
+static void try_barrier()
 {
     Worker &w = *worker;
+    unsigned there = w.stopped[AT_BARRIER];
+    bool or_ended = there + w.stopped[ENDED] == block.count && settings().early_exit;
+    if (there < block.count && !or_ended) return;
     w.vote_result = w.votes;
-    w.votes = w.arrived = 0;
+    w.votes = 0;
     w.epoch++;
-    for (unsigned i = 0; i < block.count; i++) {
-        unsigned t = block.order ? block.order[i] : i;
-        if (w.threads[t].wait == AT_BARRIER) make_ready(t);
+    release(AT_BARRIER, 0, (block.count + 31) / 32, ~0u);
+}
+
+// Of a warp's lanes that wait for each other, these have all come: each gets its result, and they go on.
+static void complete(unsigned n, Stop reason, unsigned lanes)
+{
+    Thread *lane = worker->threads + 32 * n, *last = nullptr;
+    unsigned votes = 0;
+    for (unsigned l = 0; l < 32; l++)
+        if (lanes >> l & 1 && lane[l].value) votes |= 1u << l;
+    for (unsigned l = 0; l < 32; l++) {
+        if (!(lanes >> l & 1)) continue;
+        last = &lane[l];
+        last->result = votes;
+        if (last->op != warp_shuffle) continue;
+        bool there = last->source >= 0 && last->source < 32 && lanes >> last->source & 1;
+        last->result = there ? lane[last->source].value : 0xfffafffafffafffaull; // else nonsense
+    }
+    if (last->op == warp_sync) worker->warps[n].epoch++;
+    release(reason, n, 1, lanes);
+}
+
+static void try_warp(unsigned n)
+{
+    const Warp &warp = worker->warps[n];
+    const Thread *lane = worker->threads + 32 * n;
+    const unsigned *stopped = warp.stopped;
+
+    // An operation is done when all lanes of its mask have come with this mask, but for those that have ended.
+    for (unsigned l = 0; l < 32 && stopped[AT_OPERATION]; l++) {
+        unsigned came = 0, mask = lane[l].mask, wanted = mask & warp.lanes & ~stopped[ENDED];
+        if (!(stopped[AT_OPERATION] >> l & 1) || wanted & ~stopped[AT_OPERATION]) continue;
+        for (unsigned k = 0; k < 32; k++)
+            if (stopped[AT_OPERATION] >> k & 1 && lane[k].mask == mask) came |= 1u << k;
+        if (!(wanted & ~came)) complete(n, AT_OPERATION, came);
+    }
+
+    // The lanes that stand at one __activemask() are the active ones, once no lane of their warp can run.
+    unsigned can_run = warp.lanes;
+    for (unsigned lanes : warp.stopped) can_run &= ~lanes;
+    for (unsigned l = 0; l < 32 && stopped[AT_ACTIVEMASK] && !can_run; l++) {
+        unsigned came = 0;
+        for (unsigned k = l; k < 32; k++)
+            if (stopped[AT_ACTIVEMASK] >> k & 1 && lane[k].line == lane[l].line) came |= 1u << k;
+        if (stopped[AT_ACTIVEMASK] >> l & 1) complete(n, AT_ACTIVEMASK, came);
     }
 }
 
-static unsigned first_of_warp(unsigned t) { return t & ~31u; }
-static void release_active(unsigned first, unsigned ended_now);
+// The running thread has stopped, to wait or for good: was it the one that others waited for?
+static void let_others_go_on(unsigned me)
+{
+    unsigned n = me / 32;
+    Warp &warp = worker->warps[n];
+    if (worker->stopped[AT_BARRIER]) try_barrier();
+    if (warp.stopped[AT_OPERATION] | warp.stopped[AT_ACTIVEMASK]) try_warp(n);
+}
+
+void thread_ended()
+{
+    unsigned me = linear_index();
+    stop(me, ENDED);
+    let_others_go_on(me);
+}
 
 int block_barrier(bool vote, const char *file, int line)
 {
     if (!in_kernel()) return 0;
     Worker &w = *worker;
-    if (w.arrived == 0) {
-        w.barrier_file = file;
-        w.barrier_line = line;
-    }
-    bool elsewhere = line != w.barrier_line && !settings().early_exit;
-    Thread &me = park(AT_BARRIER, file, line);
-    w.arrived++;
-    w.votes += vote;
-    if (elsewhere) {
+    unsigned me = linear_index();
+    stand(me, file, line);
+    stop(me, AT_BARRIER);
+    if (w.stopped[AT_BARRIER] == 1) w.barrier_line = line;
+    if (line != w.barrier_line && !settings().early_exit) {
         report_waiting("threads of one block wait at different barriers");
-        me.fiber = nullptr; // it is the running one, which kernel_fault frees
         kernel_fault(cudaErrorLaunchFailure, nullptr);
     }
-    unsigned ended = settings().early_exit ? block.next - block.parked : 0;
-    if (w.arrived + ended == block.count)
-        release_barrier();
-    else if (w.active_waiting)
-        release_active(first_of_warp(linear_index()), MAX_THREADS);
+    w.votes += vote;
+    let_others_go_on(me);
     dispatch();
-    return (int)w.vote_result;
-}
-
-// Completes the operation of the lanes in mask when all that still run have arrived.
-static void try_complete(unsigned first, unsigned mask, unsigned ended_now)
-{
-    Worker &w = *worker;
-    unsigned arrived = 0, bits = 0;
-    WarpOp op = warp_sync;
-    for (unsigned l = 0; l < 32 && first + l < block.count; l++) {
-        if (!(mask >> l & 1)) continue;
-        Thread &t = w.threads[first + l];
-        if (t.wait == AT_WARP_OP && t.mask == mask && t.fiber) {
-            arrived |= 1u << l;
-            bits |= (unsigned)(t.value != 0) << l;
-            op = t.op;
-        } else if (first + l != ended_now && !has_ended(first + l)) {
-            return;
-        }
-    }
-    if (op == warp_sync) w.warp_epoch[first / 32]++;
-    for (unsigned l = 0; l < 32; l++) {
-        if (!(arrived >> l & 1)) continue;
-        Thread &t = w.threads[first + l];
-        if (op == warp_ballot) t.result = bits;
-        if (op == warp_shuffle) {
-            bool there = t.source >= 0 && t.source < 32 && arrived >> t.source & 1;
-            t.result = there ? w.threads[first + (unsigned)t.source].value : 0xfffafffafffafffaull;
-        }
-    }
-    make_warp_ready(first, arrived);
-}
-
-// The lanes that stand at one __activemask() are the active ones, once no lane of their warp can run.
-static void release_active(unsigned first, unsigned ended_now)
-{
-    Worker &w = *worker;
-    unsigned last = min(first + 32, block.count);
-    for (unsigned t = first; t < last; t++)
-        if (t != ended_now && !has_ended(t) && (!w.threads[t].fiber || w.threads[t].wait == NOT))
-            return;
-    for (unsigned t = first; t < last; t++) {
-        if (w.threads[t].wait != AT_ACTIVEMASK) continue;
-        unsigned mask = 0;
-        for (unsigned u = t; u < last; u++)
-            if (w.threads[u].wait == AT_ACTIVEMASK && w.threads[u].line == w.threads[t].line)
-                mask |= 1u << (u - first);
-        for (unsigned u = t; u < last; u++)
-            if (mask >> (u - first) & 1) w.threads[u].result = mask;
-        w.active_waiting -= (unsigned)__builtin_popcount(mask);
-        make_warp_ready(first, mask);
-    }
+    return w.vote_result;
 }
 
 uint64_t warp_operation(WarpOp op, unsigned mask, uint64_t value, int source, const char *file,
                         int line)
 {
     if (!in_kernel()) return op == warp_shuffle ? value : 1;
-    unsigned me = linear_index(), first = first_of_warp(me);
-    if (op != warp_active && !(mask >> (me - first) & 1))
+    unsigned me = linear_index(), lane = me % 32;
+    if (op != warp_active && !(mask >> lane & 1))
         kernel_fault(cudaErrorLaunchFailure,
                      "%s:%d: lane %u calls with mask 0x%x, in which it is missing", file, line,
-                     me - first, mask);
-    Thread &t = park(op == warp_active ? AT_ACTIVEMASK : AT_WARP_OP, file, line);
+                     lane, mask);
+    Thread &t = stand(me, file, line);
     t.op = op;
     t.mask = mask;
     t.value = value;
     t.source = source;
-    if (op == warp_active)
-        worker->active_waiting++;
-    else
-        try_complete(first, mask, MAX_THREADS);
-    if (worker->active_waiting) release_active(first, MAX_THREADS);
+    stop(me, op == warp_active ? AT_ACTIVEMASK : AT_OPERATION);
+    let_others_go_on(me);
     dispatch();
     return t.result;
 }
 
-void thread_ended()
+// ---- A block from beginning to end ----
+
+cudaError_t run_block(const Launch &l, uint64_t number)
 {
     Worker &w = *worker;
-    unsigned me = linear_index(), first = first_of_warp(me);
-    for (unsigned l = 0; l < 32 && first + l < block.count; l++) {
-        Thread &t = w.threads[first + l];
-        if (t.wait == AT_WARP_OP && t.mask >> (me - first) & 1) try_complete(first, t.mask, me);
+    uint64_t row = number / l.grid.x;
+    blockIdx = {(unsigned)(number % l.grid.x), (unsigned)(row % l.grid.y),
+                (unsigned)(row / l.grid.y)};
+    block.serial = ++w.serial;
+    block.in_turn = settings().schedule == Settings::FORWARD; // until one of them has to wait
+    if (!block.in_turn) {
+        w.random.seed(settings().seed * 7919u + (unsigned)number + 1);
+        line_up(0, 0);
     }
-    if (w.active_waiting) release_active(first, me);
-    if (settings().early_exit && w.arrived && w.arrived + block.next - block.parked == block.count)
-        release_barrier();
-}
-
-void barrier_epochs(unsigned *of_block, unsigned *of_warp)
-{
-    *of_block = worker->epoch;
-    *of_warp = worker->warp_epoch[linear_index() / 32];
-}
-
-void yield()
-{
-    park(NOT, "", 0);
-    make_ready(linear_index());
-    if (block.next < block.count)
-        switch_to(new_fiber());
-    else
-        dispatch();
+    w.epoch++;
+    w.arena_used = 0;
+    block.dynamic_shared = w.arena;
+    if (l.shared || with_asan())
+        block.dynamic_shared = (char *)shared_allocate("extern", l.shared, 1024);
+    switch_to(new_fiber()); // comes back when no thread can run
+    if (w.fault) {
+        report_signal();
+    } else if (!block.in_turn && w.stopped[ENDED] < block.count) {
+        report_waiting("not all threads of the block reach the barrier");
+        w.fault = cudaErrorLaunchFailure;
+    }
+    cudaError_t fault = w.fault;
+    w.fault = cudaSuccess;
+    if (fault) reset_fibers();
+    if (with_asan())
+        for (const SharedVariable &v : w.shared) free(v.start);
+    w.shared.clear();
+    block.serial = 0;
+    return fault;
 }
 
 // ---- Shared memory ----
@@ -224,37 +258,32 @@ void yield()
 void *shared_allocate(const char *name, size_t size, size_t align)
 {
     Worker &w = *worker;
-    void *p;
-    if (align < 16) align = 16;
+    align = max(align, (size_t)16);
     size_t start = (w.arena_used + align - 1) / align * align;
     w.arena_used = start + size;
     if (w.arena_used > ARENA)
         kernel_fault(cudaErrorLaunchFailure, "the block uses more than %zu KiB of shared memory",
                      ARENA >> 10);
-    if (with_asan()) { // an allocation of its own, so that ASan sees its end
-        if (posix_memalign(&p, align, size) != 0) abort();
-    } else {
-        p = w.arena + start;
-    }
+    void *p = w.arena + start;
+    if (with_asan() && posix_memalign(&p, align, size) != 0) abort(); // so that ASan sees its end
     w.shared.push_back({name, (char *)p, size});
     poison(p, size);
     return p;
 }
-
-std::string shared_name(const void *p)
-{
-    for (const SharedVariable &v : worker->shared)
-        if (p >= v.start && p < v.start + v.size)
-            return std::string(v.name) + ", byte " + std::to_string((const char *)p - v.start);
-    return "past the end of an array";
-}
-
-const void *shared_arena(size_t *size)
-{
-    *size = ARENA;
-    return worker->arena;
-}
 } // namespace cuda_cpu
+
+// Lets other threads of the block run first: one that waits in a loop may wait for them.
+void __nanosleep(unsigned ns)
+{
+    using namespace cuda_cpu;
+    if (!in_kernel()) return;
+    timespec t = {0, (long)ns};
+    nanosleep(&t, nullptr);
+    unsigned me = linear_index();
+    stand(me, "", 0);
+    worker->ready.insert(worker->ready.begin(), (unsigned short)me);
+    dispatch();
+}
 
 void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

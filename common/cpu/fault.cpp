@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include <map>
+
 namespace cuda_cpu
 {
 static std::string index_text(uint3 v)
@@ -11,24 +13,22 @@ static std::string index_text(uint3 v)
     return "(" + std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z) + ")";
 }
 
-static std::string launch_text(const Launch &l)
+static std::string block_text()
 {
-    return std::string(l.name) + " launched at " + l.file + ":" + std::to_string(l.line);
+    const Launch &l = *current_launch;
+    return std::string("kernel ") + l.name + " launched at " + l.file + ":" +
+           std::to_string(l.line) + ", block " + index_text(blockIdx);
 }
 
-std::string where()
-{
-    return std::string("kernel ") + launch_text(*current_launch) + ", block " +
-           index_text(blockIdx) + ", thread " + index_text(threadIdx);
-}
+std::string where() { return block_text() + ", thread " + index_text(threadIdx); }
 
 [[noreturn]] static void give_up(cudaError_t error)
 {
     worker->fault = error;
-    leave_for(&worker->main);
+    leave_for_main();
 }
 
-// Ends the running thread's grid: the block is given up where it stands.
+// Ends the running thread's grid.
 void kernel_fault(cudaError_t error, const char *format, ...)
 {
     if (format) {
@@ -48,22 +48,27 @@ void trap()
     kernel_fault(cudaErrorLaunchFailure, "__trap()");
 }
 
-static struct sigaction old_segv, old_bus, old_fpe;
+// ---- Signals ----
+
+static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE};
+static struct sigaction before[3];
 
 static void on_signal(int number, siginfo_t *info, void *)
 {
+    char *address = (char *)info->si_addr;
     if (!in_kernel() || worker->running == &worker->main) { // not ours: as if we had not been here
-        sigaction(SIGSEGV, &old_segv, nullptr);
-        sigaction(SIGBUS, &old_bus, nullptr);
-        sigaction(SIGFPE, &old_fpe, nullptr);
-        if (in_device_region(info->si_addr))
-            message("host code touches device memory at %p: cudaMemcpy brings it", info->si_addr);
+        for (int i = 0; i < 3; i++) sigaction(caught[i], &before[i], nullptr);
+        if (in_device_region(address))
+            message("host code touches device memory at %p: cudaMemcpy brings it", address);
         return;
     }
-    worker->signal = number;
-    char *stack = worker->running->stack, *address = (char *)info->si_addr;
-    worker->stack_overflow = address >= stack && address < stack + 4096; // the page below it
-    worker->fault_address = info->si_addr;
+    char *stack = worker->running->stack;
+    worker->fault_address = address;
+    worker->fault_text = "no memory of the device at address %p";
+    if (address >= stack && address < stack + GUARD)
+        worker->fault_text = "the thread's stack is full";
+    if (number == SIGFPE)
+        worker->fault_text = "integer division by zero (a GPU goes on with an undefined number)";
     give_up(number == SIGFPE ? cudaErrorLaunchFailure : cudaErrorIllegalAddress);
 }
 
@@ -73,24 +78,19 @@ void install_handlers()
     struct sigaction action = {};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigaction(SIGSEGV, &action, &old_segv);
-    sigaction(SIGBUS, &action, &old_bus);
-    sigaction(SIGFPE, &action, &old_fpe);
+    for (int i = 0; i < 3; i++) sigaction(caught[i], &action, &before[i]);
 }
 
+// Says what a signal was about, when its handler has been left.
 void report_signal()
 {
     Worker &w = *worker;
-    if (!w.signal) return;
-    if (w.signal == SIGFPE)
-        message("%s: integer division by zero (a GPU goes on with an undefined number)",
-                where().c_str());
-    else if (w.stack_overflow)
-        message("%s: the thread's stack is full", where().c_str());
-    else
-        message("%s: no memory of the device at address %p", where().c_str(), w.fault_address);
-    w.signal = 0;
+    if (w.fault_text)
+        message((std::string("%s: ") + w.fault_text).c_str(), where().c_str(), w.fault_address);
+    w.fault_text = nullptr;
 }
+
+// ---- Barriers that not all threads reach ----
 
 static std::string threads_text(const std::vector<unsigned> &threads)
 {
@@ -108,29 +108,24 @@ static std::string threads_text(const std::vector<unsigned> &threads)
 
 void report_waiting(const char *what)
 {
-    Worker &w = *worker;
-    message("kernel %s, block %s: %s", launch_text(*current_launch).c_str(),
-            index_text(blockIdx).c_str(), what);
+    message("%s: %s", block_text().c_str(), what);
+    std::map<std::pair<std::string, std::string>, std::vector<unsigned>> waiting; // place, at what
     std::vector<unsigned> ended;
-    std::vector<bool> said(block.count);
     for (unsigned t = 0; t < block.count; t++) {
-        if (has_ended(t)) ended.push_back(t);
-        if (!w.threads[t].fiber || said[t]) continue;
-        Thread &a = w.threads[t];
-        std::vector<unsigned> same;
-        for (unsigned u = t; u < block.count; u++) {
-            Thread &b = w.threads[u];
-            if (!b.fiber || b.line != a.line || b.wait != a.wait ||
-                (a.wait == AT_WARP_OP && b.mask != a.mask))
-                continue;
-            same.push_back(u);
-            said[u] = true;
-        }
-        char mask[32] = "";
-        if (a.wait == AT_WARP_OP) snprintf(mask, sizeof mask, " (mask 0x%x)", a.mask);
-        message("  %s:%d: %s wait at %s%s", a.file, a.line, threads_text(same).c_str(),
-                a.wait == AT_BARRIER ? "the block's barrier" : "an operation of their warp", mask);
+        const Thread &thread = worker->threads[t];
+        char at[80] = "an operation of their warp";
+        if (has_stopped(t, AT_BARRIER)) strcpy(at, "the block's barrier");
+        if (has_stopped(t, AT_OPERATION))
+            snprintf(at, sizeof at, "an operation of their warp (mask 0x%x)", thread.mask);
+        if (has_stopped(t, ENDED))
+            ended.push_back(t);
+        else if (has_stopped(t, AT_BARRIER) || has_stopped(t, AT_OPERATION) ||
+                 has_stopped(t, AT_ACTIVEMASK))
+            waiting[{thread.file + (":" + std::to_string(thread.line)), at}].push_back(t);
     }
+    for (auto &[place, threads] : waiting)
+        message("  %s: %s wait at %s", place.first.c_str(), threads_text(threads).c_str(),
+                place.second.c_str());
     if (!ended.empty()) message("  %s have returned from the kernel", threads_text(ended).c_str());
 }
 } // namespace cuda_cpu

@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include <set>
-#include <vector>
 
-#include "runtime.h"
+#include "scheduler.h"
 
 namespace cuda_cpu
 {
@@ -19,7 +18,7 @@ struct Access {
     const void *pc; // null: none yet
     unsigned epoch, warp_epoch;
     unsigned short thread;
-    bool atomic, write;
+    bool write, atomic;
 };
 struct Cell {
     Access write, readers[2];
@@ -33,13 +32,12 @@ static auto &reported_lines = *new std::set<std::pair<std::string, std::string>>
 // "file:line" of the source behind a return address, from addr2line; the innermost one that is not the backend's.
 static std::string source_of(const void *pc)
 {
-    char program[4096] = "", command[4600], line[4096];
     Dl_info info = {};
-    struct link_map *map = nullptr;
-    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0 ||
-        !dladdr1(pc, &info, (void **)&map, RTLD_DL_LINKMAP))
+    struct link_map *map = nullptr; // tells where the program was loaded
+    char here[4096], command[100], line[4096];
+    if (!getcwd(here, sizeof here) || !dladdr1(pc, &info, (void **)&map, RTLD_DL_LINKMAP))
         return "?";
-    snprintf(command, sizeof command, "addr2line -i -e '%s' %#zx 2>/dev/null", program,
+    snprintf(command, sizeof command, "addr2line -i -e /proc/%d/exe %#zx 2>/dev/null", getpid(),
              (size_t)pc - 1 - (map ? map->l_addr : 0));
     std::string found;
     FILE *pipe = popen(command, "r");
@@ -48,32 +46,34 @@ static std::string source_of(const void *pc)
         if (found.empty() && !strstr(line, "/common/cpu/") && line[0] != '?') found = line;
     }
     if (pipe) pclose(pipe);
-    char here[4096] = "";
-    if (getcwd(here, sizeof here - 1) && found.compare(0, strlen(here), here) == 0)
-        found.erase(0, strlen(here) + 1);
+    if (found.rfind(std::string(here) + "/", 0) == 0) found.erase(0, strlen(here) + 1);
     if (!found.empty()) return found;
     snprintf(line, sizeof line, "address %p (addr2line is needed for the line)", pc);
     return line;
 }
 
-static const char *verb(const Access &a, bool now)
+static std::string variable_of(const void *p)
 {
-    if (a.atomic) return now ? "updates it atomically" : "updated it atomically";
-    return a.write ? (now ? "writes it" : "wrote it") : (now ? "reads it" : "read it");
+    for (const SharedVariable &v : worker->shared)
+        if (p >= v.start && p < v.start + v.size)
+            return std::string(v.name) + ", byte " + std::to_string((const char *)p - v.start);
+    return "past the end of an array";
 }
 
 // Once for each pair of instructions, and of source lines.
 static void report(const Access &before, const Access &now, const void *p)
 {
+    static const char *const did[] = {"read it", "wrote it", "updated it atomically"};
+    static const char *const does[] = {"reads it", "writes it", "updates it atomically"};
     std::lock_guard<std::mutex> lock(race_mutex);
     if (!reported_pcs.insert({before.pc, now.pc}).second) return;
-    std::string first = source_of(before.pc) + ": ", second = source_of(now.pc) + ": ";
-    if (!reported_lines.insert({first + verb(before, false), second + verb(now, false)}).second)
-        return;
-    message("race on __shared__ memory (%s), %s", shared_name(p).c_str(), where().c_str());
-    message("  %sthread %u %s", first.c_str(), before.thread, verb(before, false));
-    message("  %sthread %u %s, with no barrier between", second.c_str(), now.thread,
-            verb(now, true));
+    std::string at = source_of(before.pc), now_at = source_of(now.pc);
+    const char *verb = did[before.atomic ? 2 : before.write];
+    const char *now_verb = does[now.atomic ? 2 : now.write];
+    if (!reported_lines.insert({at + verb, now_at + now_verb}).second) return;
+    message("race on __shared__ memory (%s), %s", variable_of(p).c_str(), where().c_str());
+    message("  %s: thread %u %s", at.c_str(), before.thread, verb);
+    message("  %s: thread %u %s, with no barrier between", now_at.c_str(), now.thread, now_verb);
 }
 
 static bool conflict(const Access &before, const Access &now)
@@ -87,29 +87,27 @@ static bool conflict(const Access &before, const Access &now)
 static void access(const void *p, size_t size, bool write, bool atomic, const void *pc)
 {
     if (!in_kernel()) return;
-    size_t arena_size, offset = (size_t)((const char *)p - (const char *)shared_arena(&arena_size));
-    if (offset >= arena_size) return;
-    if (!shadow) {
-        void *memory = mmap(nullptr, arena_size * sizeof(Cell), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) abort();
-        shadow = (Cell *)memory;
-    }
-    Access now = {pc, 0, 0, (unsigned short)linear_index(), atomic, write};
-    barrier_epochs(&now.epoch, &now.warp_epoch);
-    for (size_t i = offset; i < offset + size && i < arena_size; i++) {
+    size_t offset = (size_t)((const char *)p - worker->arena);
+    if (offset >= ARENA) return;
+    if (!shadow)
+        shadow = (Cell *)mmap(nullptr, ARENA * sizeof(Cell), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (shadow == MAP_FAILED) abort();
+    unsigned me = linear_index();
+    Access now = {pc,    worker->epoch, worker->warps[me / 32].epoch, (unsigned short)me,
+                  write, atomic};
+    for (size_t i = offset; i < offset + size && i < ARENA; i++) {
         Cell &c = shadow[i];
+        Access &last = c.readers[0];
         if (conflict(c.write, now)) report(c.write, now, p);
         if (write) {
             for (const Access &reader : c.readers)
                 if (conflict(reader, now)) report(reader, now, p);
             c.write = now;
-        } else if (c.readers[0].thread != now.thread || c.readers[0].epoch != now.epoch) {
-            c.readers[1] =
-                c.readers[0]; // two readers are enough: one of them is not the next writer
-            c.readers[0] = now;
         } else {
-            c.readers[0] = now;
+            // Two readers are enough: one of them is not the next writer.
+            if (last.thread != now.thread || last.epoch != now.epoch) c.readers[1] = last;
+            last = now;
         }
     }
 }
@@ -125,68 +123,49 @@ __attribute__((destructor)) static void at_exit()
 using cuda_cpu::access;
 #define PC __builtin_return_address(0)
 
+// Some of these only g++ calls, and some only clang.
 extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void **, void *) {}
 void __tsan_vptr_read(void **) {}
-void __tsan_read_range(void *p, size_t n) { access(p, n, false, false, PC); }
-void __tsan_write_range(void *p, size_t n) { access(p, n, true, false, PC); }
-#define PLAIN(bytes)                                                                               \
+void __tsan_atomic_signal_fence(int) {}
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+// clang-format off
+#define SIZE(bytes)                                                                                \
     void __tsan_read##bytes(void *p) { access(p, bytes, false, false, PC); }                       \
     void __tsan_write##bytes(void *p) { access(p, bytes, true, false, PC); }                       \
     void __tsan_unaligned_read##bytes(void *p) { access(p, bytes, false, false, PC); }             \
     void __tsan_unaligned_write##bytes(void *p) { access(p, bytes, true, false, PC); }
-// clang-format off
-PLAIN(1) PLAIN(2) PLAIN(4) PLAIN(8) PLAIN(16)
-// clang-format on
+SIZE(1) SIZE(2) SIZE(4) SIZE(8) SIZE(16)
+void __tsan_read_range(void *p, size_t n) { access(p, n, false, false, PC); }
+void __tsan_write_range(void *p, size_t n) { access(p, n, true, false, PC); }
 
-// The atomics themselves: done, and remembered as atomic.
-#define FETCH(bits, T, name, builtin)                                                              \
-    T __tsan_atomic##bits##_##name(volatile T *p, T v, int)                                        \
+// Atomics are done here, and remembered as such.
+#define DONE(function, ...) __atomic_##function(p, __VA_ARGS__, __ATOMIC_SEQ_CST)
+#define ATOMIC(R, name, T, parameters, write, result)                                              \
+    R __tsan_atomic##name parameters                                                               \
     {                                                                                              \
-        access((void *)p, sizeof(T), true, true, PC);                                              \
-        return builtin(p, v, __ATOMIC_SEQ_CST);                                                    \
+        access(p, sizeof(T), write, true, PC);                                                     \
+        return result;                                                                             \
     }
-#define EXCHANGE(bits, T, name)                                                                    \
-    int __tsan_atomic##bits##_compare_exchange_##name(volatile T *p, T *c, T v, int, int)          \
-    {                                                                                              \
-        access((void *)p, sizeof(T), true, true, PC);                                              \
-        return __atomic_compare_exchange_n(p, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);    \
-    }
-#define ATOMIC(bits, T)                                                                            \
-    T __tsan_atomic##bits##_load(const volatile T *p, int)                                         \
-    {                                                                                              \
-        access((void *)p, sizeof(T), false, true, PC);                                             \
-        return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                               \
-    }                                                                                              \
-    void __tsan_atomic##bits##_store(volatile T *p, T v, int)                                      \
-    {                                                                                              \
-        access((void *)p, sizeof(T), true, true, PC);                                              \
-        __atomic_store_n(p, v, __ATOMIC_SEQ_CST);                                                  \
-    }                                                                                              \
-    FETCH(bits, T, exchange, __atomic_exchange_n)                                                  \
-    FETCH(bits, T, fetch_add, __atomic_fetch_add)                                                  \
-    FETCH(bits, T, fetch_sub, __atomic_fetch_sub)                                                  \
-    FETCH(bits, T, fetch_and, __atomic_fetch_and)                                                  \
-    FETCH(bits, T, fetch_or, __atomic_fetch_or)                                                    \
-    FETCH(bits, T, fetch_xor, __atomic_fetch_xor)                                                  \
-    FETCH(bits, T, fetch_nand, __atomic_fetch_nand)                                                \
-    EXCHANGE(bits, T, strong)                                                                      \
-    EXCHANGE(bits, T, weak)                                                                        \
-    T __tsan_atomic##bits##_compare_exchange_val(volatile T *p, T c, T v, int, int)                \
-    {                                                                                              \
-        access((void *)p, sizeof(T), true, true, PC);                                              \
-        __atomic_compare_exchange_n(p, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);          \
-        return c;                                                                                  \
-    }
-    // clang-format off
-ATOMIC(8, unsigned char) ATOMIC(16, unsigned short) ATOMIC(32, unsigned) ATOMIC(64, unsigned long)
-    // clang-format on
-    void __tsan_atomic_thread_fence(int)
-{
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-void __tsan_atomic_signal_fence(int) {}
+#define FETCH(bits, T, name)                                                                       \
+    ATOMIC(T, bits##_fetch_##name, T, (T *p, T v, int), true, DONE(fetch_##name, v))
+#define ATOMICS(bits, T)                                                                           \
+    ATOMIC(T, bits##_load, T, (T *p, int), false, __atomic_load_n(p, __ATOMIC_SEQ_CST))            \
+    ATOMIC(void, bits##_store, T, (T *p, T v, int), true, DONE(store_n, v))                        \
+    ATOMIC(T, bits##_exchange, T, (T *p, T v, int), true, DONE(exchange_n, v))                     \
+    ATOMIC(int, bits##_compare_exchange_strong, T, (T *p, T *old, T v, int, int), true,            \
+           DONE(compare_exchange_n, old, v, false, __ATOMIC_SEQ_CST))                              \
+    ATOMIC(int, bits##_compare_exchange_weak, T, (T *p, T *old, T v, int, int), true,              \
+           DONE(compare_exchange_n, old, v, false, __ATOMIC_SEQ_CST))                              \
+    ATOMIC(T, bits##_compare_exchange_val, T, (T *p, T old, T v, int, int), true,                  \
+           (DONE(compare_exchange_n, &old, v, false, __ATOMIC_SEQ_CST), old))                      \
+    FETCH(bits, T, add) FETCH(bits, T, sub) FETCH(bits, T, and)                            \
+    FETCH(bits, T, or) FETCH(bits, T, xor)
+ATOMICS(8, unsigned char) ATOMICS(16, unsigned short)
+ATOMICS(32, unsigned) ATOMICS(64, unsigned long)
+// clang-format on
 }

@@ -34,9 +34,6 @@ cudaError_t run_grid(const Launch &launch); // the fault that ended it, or succe
 inline bool in_kernel() { return block.serial != 0; }
 void install_handlers(); // for SIGSEGV and the like, in kernels
 [[noreturn]] void kernel_fault(cudaError_t error, const char *format, ...);
-const void *shared_arena(size_t *size); // of this OS thread
-std::string shared_name(const void *p); // which variable p lies in
-void barrier_epochs(unsigned *of_block, unsigned *of_warp);
 std::string where(); // "kernel k<<<...>>> (file:line), block (..), thread (..)"
 
 // The body of every API function runs in here: one lock, fault injection, the error state, the log.

@@ -24,10 +24,7 @@ namespace cuda_cpu
 struct Block {
     uint64_t serial; // number of this block, unique for the OS thread; 0: not in a kernel
     unsigned count;  // threads in the block
-    unsigned parked; // threads that wait at a barrier
-    bool in_turn;  // no thread has parked yet: they run in forward order, and only threadIdx counts
-    unsigned next; // else: how many threads have been started
-    const unsigned short *order; // another order of starting, from CUDA_CPU_SCHEDULE
+    bool in_turn; // no thread has waited yet: they run in forward order, and only threadIdx counts
     char *dynamic_shared;
 };
 extern __thread Block block;
@@ -49,7 +46,7 @@ template <class Body> void run_threads(const void *data)
     for (unsigned x = threadIdx.x;;) {
         body();
         if (__builtin_expect(!block.in_turn, 0)) {
-            if (block.parked) thread_ended();
+            thread_ended();
             if (!start_thread()) return;
         } else if (++x < blockDim.x) {
             threadIdx.x = x;

@@ -14,20 +14,16 @@
     constexpr V##3 make_##V##3(T x, T y, T z) { return {x, y, z}; }                                \
     constexpr V##4 make_##V##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 
-CUDA_CPU_VECTOR(signed char, char)
-CUDA_CPU_VECTOR(unsigned char, uchar)
-CUDA_CPU_VECTOR(short, short)
-CUDA_CPU_VECTOR(unsigned short, ushort)
-CUDA_CPU_VECTOR(int, int)
-CUDA_CPU_VECTOR(unsigned, uint)
-CUDA_CPU_VECTOR(long, long)
-CUDA_CPU_VECTOR(unsigned long, ulong)
-CUDA_CPU_VECTOR(long long, longlong)
-CUDA_CPU_VECTOR(unsigned long long, ulonglong)
-CUDA_CPU_VECTOR(float, float)
-CUDA_CPU_VECTOR(double, double)
+// clang-format off
+CUDA_CPU_VECTOR(signed char, char)    CUDA_CPU_VECTOR(unsigned char, uchar)
+CUDA_CPU_VECTOR(short, short)         CUDA_CPU_VECTOR(unsigned short, ushort)
+CUDA_CPU_VECTOR(int, int)             CUDA_CPU_VECTOR(unsigned, uint)
+CUDA_CPU_VECTOR(long, long)           CUDA_CPU_VECTOR(unsigned long, ulong)
+CUDA_CPU_VECTOR(long long, longlong)  CUDA_CPU_VECTOR(unsigned long long, ulonglong)
+CUDA_CPU_VECTOR(float, float)         CUDA_CPU_VECTOR(double, double)
+    // clang-format on
 
-struct dim3 {
+    struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
     constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
