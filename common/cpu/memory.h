@@ -60,7 +60,7 @@ struct Range {
 
 struct CUmemPoolHandle_st {
     cuda_cpu::Range range; // of its own when the pool has a maximum size
-    size_t maximum, used, used_high;
+    size_t maximum, used;
     uint64_t threshold;
 };
 
@@ -71,10 +71,9 @@ enum Owner { DEVICE, MANAGED, PINNED, REGISTERED };
 struct Allocation {
     size_t size;
     Owner owner;
-    CUmemPoolHandle_st *pool;
+    cudaMemPool_t pool;
     const char *file;
     int line;
-    unsigned flags;
 };
 typedef std::map<const char *, Allocation> Allocations;
 extern Allocations &allocations; // by address
@@ -84,11 +83,10 @@ extern CUmemPoolHandle_st &default_pool;
 size_t round_up(size_t size);              // to whole pages
 Allocations::iterator find(const void *p); // the allocation that holds p
 const RegisterSymbol *find_symbol(const void *p);
-cudaError_t allocate(void **p, size_t size, Owner owner, CUmemPoolHandle_st *pool, const char *file,
-                     int line, unsigned flags = 0);
-cudaError_t release(void *p, bool host);
+cudaError_t allocate(Out p, size_t size, Owner owner, cudaMemPool_t pool, const char *file,
+                     int line);
+cudaError_t release(void *p, bool pinned);
 bool valid_side(const void *p, size_t size, bool on_device); // of a copy
 cudaError_t copy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
                     size_t height, cudaMemcpyKind kind);
-cudaError_t set_2d(void *p, size_t pitch, int value, size_t width, size_t height);
 } // namespace cuda_cpu

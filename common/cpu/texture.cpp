@@ -4,9 +4,7 @@
 
 #include <math.h>
 
-#include <set>
-
-#include "runtime.h"
+#include "memory.h"
 
 struct cudaArray {
     cudaChannelFormatDesc desc;
@@ -25,7 +23,7 @@ struct Texture {
     cudaTextureDesc desc;
     bool linear_memory;
 };
-static auto &textures = *new std::set<Texture *>();
+static auto &textures = *new Handles<Texture>();
 
 static int channels_of(const cudaChannelFormatDesc &d)
 {
@@ -139,7 +137,7 @@ static bool describe(Texture &t, const cudaResourceDesc &r, const cudaTextureDes
         t.data = (const char *)a.data;
         t.format = a.desc;
         t.width = (long)a.width;
-        t.height = a.height ? (long)a.height : 1;
+        t.height = (long)a.height;
         t.pitch = a.width * a.texel;
     } else if (r.resType == cudaResourceTypeLinear) {
         t.data = (const char *)r.res.linear.devPtr;
@@ -175,83 +173,75 @@ static bool describe(Texture &t, const cudaResourceDesc &r, const cudaTextureDes
 
 using namespace cuda_cpu;
 
-cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, const cudaResourceDesc *resource,
-                                    const cudaTextureDesc *desc, const cudaResourceViewDesc *view)
+API(cudaCreateTextureObject, 0,
+    (cudaTextureObject_t * object, const cudaResourceDesc *resource, const cudaTextureDesc *desc,
+     const cudaResourceViewDesc *view),
+    (object, resource, desc, view))
 {
-    return api("cudaCreateTextureObject", 0, "", [&]() -> cudaError_t {
-        Texture t = {};
-        if (!object || !resource || !desc || view || !describe(t, *resource, *desc))
-            return cudaErrorInvalidValue;
-        Texture *kept = new Texture(t);
-        textures.insert(kept);
-        *object = (cudaTextureObject_t)kept;
-        return cudaSuccess;
-    });
+    Texture t = {};
+    if (!object || !resource || !desc || view || !describe(t, *resource, *desc))
+        return cudaErrorInvalidValue;
+    return textures.create((Texture **)object, t);
 }
 
-cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object)
+API(cudaDestroyTextureObject, 0, (cudaTextureObject_t object), (object))
 {
-    return api("cudaDestroyTextureObject", 0, "", [&]() -> cudaError_t {
-        if (!textures.erase((Texture *)object)) return object ? cudaErrorInvalidValue : cudaSuccess;
-        delete (Texture *)object;
-        return cudaSuccess;
-    });
+    return object ? textures.destroy((Texture *)object, cudaErrorInvalidValue) : cudaSuccess;
 }
 
-cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width,
-                            size_t height, unsigned flags, const char *file, int line)
+API(cudaMallocArray, NO_CAPTURE,
+    (cudaArray_t * array, const cudaChannelFormatDesc *desc, size_t width, size_t height,
+     unsigned flags, const char *file, int line),
+    (array, desc, width, height, flags, file, line))
 {
-    return api("cudaMallocArray", 0, arguments("%zu, %zu", width, height), [&]() -> cudaError_t {
-        if (!array || !desc || !valid_format(*desc) || !width || flags)
-            return cudaErrorInvalidValue;
-        cudaArray a = {*desc, width, height, (size_t)(channels_of(*desc) * desc->x / 8), nullptr};
-        cudaError_t error =
-            cudaMalloc(&a.data, width * (height ? height : 1) * a.texel, file, line);
-        if (!error) *array = new cudaArray(a);
-        return error;
-    });
+    if (!array || !desc || !valid_format(*desc) || !width || flags) return cudaErrorInvalidValue;
+    size_t texel = (size_t)(channels_of(*desc) * desc->x / 8), rows = height ? height : 1;
+    cudaArray a = {*desc, width, rows, texel, nullptr};
+    cudaError_t error = allocate(&a.data, width * rows * texel, DEVICE, nullptr, file, line);
+    if (!error) *array = new cudaArray(a);
+    return error;
 }
 
-cudaError_t cudaFreeArray(cudaArray_t array)
+API(cudaFreeArray, SYNC | NO_CAPTURE, (cudaArray_t array), (array))
 {
-    return api("cudaFreeArray", 0, arguments("%p", (void *)array), [&]() -> cudaError_t {
-        if (!array) return cudaSuccess;
-        cudaError_t error = cudaFree(array->data);
-        if (!error) delete array;
-        return error;
-    });
+    if (!array) return cudaSuccess;
+    cudaError_t error = release(array->data, false);
+    if (!error) delete array;
+    return error;
 }
 
-// x and width count bytes.
+// Where in the array a copy begins, null when it does not fit. x and width count bytes.
 static char *inside(const cudaArray *a, size_t x, size_t y, size_t width, size_t height)
 {
-    size_t pitch = a ? a->width * a->texel : 0, rows = a && a->height ? a->height : 1;
-    return !a || x + width > pitch || y + height > rows ? nullptr : (char *)a->data + y * pitch + x;
+    if (!a || x + width > a->width * a->texel || y + height > a->height) return nullptr;
+    return (char *)a->data + y * a->width * a->texel + x;
 }
 
-cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch,
-                                size_t width, size_t height, cudaMemcpyKind kind)
+API(cudaMemcpy2DToArray, SYNC | NO_CAPTURE,
+    (cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch, size_t width,
+     size_t height, cudaMemcpyKind kind),
+    (dst, x, y, src, spitch, width, height, kind))
 {
     char *p = inside(dst, x, y, width, height);
-    return p ? cudaMemcpy2D(p, dst->width * dst->texel, src, spitch, width, height, kind)
-             : api("cudaMemcpy2DToArray", 0, "", [] { return cudaErrorInvalidValue; });
+    return p ? copy_2d(p, dst->width * dst->texel, src, spitch, width, height, kind)
+             : cudaErrorInvalidValue;
 }
 
-cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
-                                  size_t y, size_t width, size_t height, cudaMemcpyKind kind)
+API(cudaMemcpy2DFromArray, SYNC | NO_CAPTURE,
+    (void *dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
+     size_t height, cudaMemcpyKind kind),
+    (dst, dpitch, src, x, y, width, height, kind))
 {
     char *p = inside(src, x, y, width, height);
-    return p ? cudaMemcpy2D(dst, dpitch, p, src->width * src->texel, width, height, kind)
-             : api("cudaMemcpy2DFromArray", 0, "", [] { return cudaErrorInvalidValue; });
+    return p ? copy_2d(dst, dpitch, p, src->width * src->texel, width, height, kind)
+             : cudaErrorInvalidValue;
 }
 
-// Rows lie one after another without a gap.
-cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t size,
-                              cudaMemcpyKind kind)
+// Rows lie one after another without a gap; copy_2d checks the end of the array.
+API(cudaMemcpyToArray, SYNC | NO_CAPTURE,
+    (cudaArray_t dst, size_t x, size_t y, const void *src, size_t size, cudaMemcpyKind kind),
+    (dst, x, y, src, size, kind))
 {
     char *p = inside(dst, x, y, 0, 0);
-    size_t all = dst ? dst->width * dst->texel * (dst->height ? dst->height : 1) : 0;
-    bool fits = p && size <= all - (size_t)(p - (char *)dst->data);
-    return fits ? cudaMemcpy(p, src, size, kind)
-                : api("cudaMemcpyToArray", 0, "", [] { return cudaErrorInvalidValue; });
+    return p ? copy_2d(p, size, src, size, size, 1, kind) : cudaErrorInvalidValue;
 }

@@ -4,47 +4,18 @@
 #pragma GCC system_header
 #include "api.h"
 
-enum cudaChannelFormatKind {
-    cudaChannelFormatKindSigned,
-    cudaChannelFormatKindUnsigned,
-    cudaChannelFormatKindFloat,
-    cudaChannelFormatKindNone
-};
 struct cudaChannelFormatDesc {
-    int x, y, z, w;
+    int x, y, z, w; // bits of each channel
     cudaChannelFormatKind f;
 };
-enum cudaResourceType {
-    cudaResourceTypeArray,
-    cudaResourceTypeMipmappedArray,
-    cudaResourceTypeLinear,
-    cudaResourceTypePitch2D
-};
-enum cudaTextureAddressMode {
-    cudaAddressModeWrap,
-    cudaAddressModeClamp,
-    cudaAddressModeMirror,
-    cudaAddressModeBorder
-};
-enum cudaTextureFilterMode { cudaFilterModePoint, cudaFilterModeLinear };
-enum { cudaArrayDefault = 0 };
-
 struct cudaResourceDesc {
     cudaResourceType resType;
     union {
-        struct {
-            cudaArray_t array;
-        } array;
-        struct {
-            void *devPtr;
-            cudaChannelFormatDesc desc;
-            size_t sizeInBytes;
-        } linear;
-        struct {
-            void *devPtr;
-            cudaChannelFormatDesc desc;
-            size_t width, height, pitchInBytes;
-        } pitch2D;
+        // clang-format off
+        struct { cudaArray_t array; } array;
+        struct { void *devPtr; cudaChannelFormatDesc desc; size_t sizeInBytes; } linear;
+        struct { void *devPtr; cudaChannelFormatDesc desc; size_t width, height, pitchInBytes; } pitch2D;
+        // clang-format on
     } res;
 };
 struct cudaTextureDesc {
