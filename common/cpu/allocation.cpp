@@ -3,6 +3,9 @@
 #include "memory.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+#include <algorithm>
 
 extern "C" { // present when the program is linked with -fsanitize=address
 void __asan_init() __attribute__((weak));
@@ -54,8 +57,34 @@ Allocations::iterator find(const void *p)
     auto after = allocations.upper_bound((const char *)p);
     if (after == allocations.begin()) return allocations.end();
     auto a = std::prev(after);
-    size_t size = a->second.size ? a->second.size : 1;
-    return (const char *)p < a->first + size ? a : allocations.end();
+    return (const char *)p < a->first + a->second.size ? a : allocations.end();
+}
+
+void Range::reserve(size_t bytes)
+{
+    void *p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return;
+    base = free_from = (char *)p;
+    size = bytes;
+}
+
+void *Range::take(size_t bytes)
+{
+    char *p = free_from, *end = base + size;
+    for (auto a = allocations.lower_bound(p); a != allocations.end() && a->first < end; ++a) {
+        if (a->first - p >= (long)bytes) break;
+        p = (char *)a->first + round_up(a->second.size);
+    }
+    if (end - p < (long)bytes || mprotect(p, bytes, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    if (p == free_from) free_from += bytes;
+    return p;
+}
+
+void Range::give(char *p, size_t bytes)
+{
+    mprotect(p, bytes, PROT_NONE);
+    madvise(p, bytes, MADV_DONTNEED);
+    free_from = std::min(free_from, p);
 }
 
 // What an allocation's bytes are taken from: the range of its pool, the device's, or (null) the C library's memory.
@@ -78,20 +107,14 @@ static void set_access(const char *p, const Allocation &a, bool open)
         mprotect((void *)p, round_up(a.size), open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-static int device_open = 0;
+static int device_open = 0; // how many need it
 
-static void open_all(bool open)
+void open_device(bool open)
 {
-    if (!with_asan() && !settings().strict) return;
-    for (auto &[p, a] : allocations) set_access(p, a, open);
-}
-DeviceOpen::DeviceOpen()
-{
-    if (device_open++ == 0) open_all(true);
-}
-DeviceOpen::~DeviceOpen()
-{
-    if (--device_open == 0) open_all(false);
+    bool first = device_open == 0;
+    device_open += open ? 1 : -1;
+    if ((first || device_open == 0) && (with_asan() || settings().strict))
+        for (auto &[p, a] : allocations) set_access(p, a, open);
 }
 
 static void *take(const Allocation &a)
@@ -106,8 +129,7 @@ static void *take(const Allocation &a)
     return posix_memalign(&memory, with_asan() ? 512 : PAGE, a.size) == 0 ? memory : nullptr;
 }
 
-cudaError_t allocate(Out p, size_t size, Owner owner, cudaMemPool_t pool, const char *file,
-                     int line)
+cudaError_t allocate(Out p, size_t size, Owner owner, cudaMemPool_t pool, At at)
 {
     if (!p.p) return cudaErrorInvalidValue;
     *p.p = nullptr;
@@ -117,7 +139,7 @@ cudaError_t allocate(Out p, size_t size, Owner owner, cudaMemPool_t pool, const 
     if (whole < size || (owner == DEVICE && (whole > total || device_used + whole > total)) ||
         (pool && pool->maximum && pool->used + whole > pool->maximum))
         return cudaErrorMemoryAllocation;
-    Allocation a = {size, owner, pool, file, line};
+    Allocation a = {size, owner, pool, at};
     void *memory = take(a);
     if (!memory) return cudaErrorMemoryAllocation;
     if (owner == DEVICE) device_used += whole;
@@ -142,7 +164,7 @@ cudaError_t release(void *p, bool pinned)
     if (a.owner == DEVICE) device_used -= whole;
     if (a.pool) a.pool->used -= whole;
     if (Range *range = range_of(a))
-        range->give(p, whole);
+        range->give((char *)p, whole);
     else if (own_pages(a))
         munmap(p, whole);
     else
@@ -150,23 +172,19 @@ cudaError_t release(void *p, bool pinned)
     return cudaSuccess;
 }
 
-// A pointer just outside of an allocation belongs to it: programs pass the end of an array, too.
-static bool near_allocation(const char *p)
+// Memory of the host alone? A pointer just outside of an allocation belongs to it: programs pass the end of an array,
+// too. And where freed memory is used ASan tells itself.
+bool is_host_pointer(const void *pointer)
 {
+    const char *p = (const char *)pointer;
     const long near = 4096;
-    auto after = allocations.upper_bound(p);
-    if (after != allocations.end() && after->first - p < near) return true;
-    if (after == allocations.begin()) return false;
-    auto before = std::prev(after);
-    return p - before->first < (long)before->second.size + near;
-}
-
-bool is_host_pointer(const void *p)
-{
-    if (!p || near_allocation((const char *)p) || find_symbol(p) || in_device_region(p))
-        return false;
-    return !with_asan() ||
-           !__asan_address_is_poisoned(p); // freed memory: ASan tells where it is used
+    auto after = allocations.upper_bound(p + near);
+    if (after != allocations.begin()) {
+        auto &[start, a] = *std::prev(after);
+        if (p - start < (long)a.size + near) return false;
+    }
+    return p && !find_symbol(p) && !in_device_region(p) &&
+           !(with_asan() && __asan_address_is_poisoned(p));
 }
 bool in_device_region(const void *p) { return device.contains(p); }
 
@@ -176,7 +194,7 @@ bool report_leaks()
     for (auto &[p, a] : allocations) {
         if (a.owner == REGISTERED) continue;
         message("leak: %zu bytes of %s memory, allocated at %s:%d, never freed", a.size,
-                owner_names[a.owner], a.file, a.line);
+                owner_names[a.owner], a.at.file, a.at.line);
         any = true;
     }
     return any;
@@ -184,12 +202,8 @@ bool report_leaks()
 
 void reset_memory()
 {
-    while (!allocations.empty()) {
-        auto a = *allocations.begin();
-        if (a.second.owner == REGISTERED ||
-            release((void *)a.first, a.second.owner == PINNED) != cudaSuccess)
-            allocations.erase(a.first);
-    }
+    for (auto &[p, a] : Allocations(allocations)) release((void *)p, a.owner == PINNED);
+    allocations.clear(); // registered memory stays the program's
 }
 
 // May [p, p + size) be the device's, or the host's, side of a copy?

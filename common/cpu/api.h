@@ -21,9 +21,13 @@ struct Symbol { // as an argument: a __device__, __constant__ or __managed__ var
     const void *address;
     template <class T> Symbol(const T &variable) : address((const void *)&variable) {}
 };
+struct At { // where in the program an allocation was made
+    const char *file;
+    int line;
+};
 } // namespace cuda_cpu
 
-#define CUDA_CPU_AT const char *file = __builtin_FILE(), int line = __builtin_LINE()
+#define CUDA_CPU_AT cuda_cpu::At at = {__builtin_FILE(), __builtin_LINE()}
 #define CUDA_CPU_PAIR(name, ...) /* a function, and its twin that takes a stream */                \
     cudaError_t name(__VA_ARGS__);                                                                 \
     cudaError_t name##Async(__VA_ARGS__, cudaStream_t stream = nullptr);
@@ -81,13 +85,8 @@ cudaError_t cudaGetSymbolAddress(cuda_cpu::Out p, cuda_cpu::Symbol symbol);
 cudaError_t cudaGetSymbolSize(size_t *size, cuda_cpu::Symbol symbol);
 cudaError_t cudaMemPrefetchAsync(const void *p, size_t size, cudaMemLocation to, unsigned flags,
                                  cudaStream_t stream = nullptr);
-cudaError_t cudaMemPrefetchAsync(const void *p, size_t size, int device,
-                                 cudaStream_t stream = nullptr); // before CUDA 13
 cudaError_t cudaMemAdvise(const void *p, size_t size, cudaMemoryAdvise advice, cudaMemLocation to);
-cudaError_t cudaMemAdvise(const void *p, size_t size, cudaMemoryAdvise advice, int device);
 cudaError_t cudaMallocAsync(cuda_cpu::Out p, size_t size, cudaStream_t stream, CUDA_CPU_AT);
-cudaError_t cudaMallocAsync(cuda_cpu::Out p, size_t size, cudaMemPool_t pool, cudaStream_t stream,
-                            CUDA_CPU_AT);
 cudaError_t cudaMallocFromPoolAsync(cuda_cpu::Out p, size_t size, cudaMemPool_t pool,
                                     cudaStream_t stream, CUDA_CPU_AT);
 cudaError_t cudaFreeAsync(void *p, cudaStream_t stream);
@@ -110,7 +109,6 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
                                   unsigned flags);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data);
 cudaError_t cudaEventCreate(cudaEvent_t *event);
-cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
@@ -121,7 +119,6 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
 // Graphs.
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags);
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                    const cudaGraphNode_t *dependencies, size_t n,
@@ -129,8 +126,6 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags = 0);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *bad,
-                                 char *log, size_t size); // before CUDA 12
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags = 0);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
@@ -147,6 +142,22 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cuda_cpu:
                                                           int block_size, size_t shared);
 cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid, int *block_size, cuda_cpu::Kernel kernel,
                                                size_t shared = 0, int limit = 0);
+
+// Their forms before CUDA 12 and 13.
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *,
+                                        char *, size_t)
+{
+    return cudaGraphInstantiate(exec, graph);
+}
+inline cudaError_t cudaMemPrefetchAsync(const void *p, size_t size, int device,
+                                        cudaStream_t stream = nullptr)
+{
+    return cudaMemPrefetchAsync(p, size, {cudaMemLocationTypeDevice, device}, 0, stream);
+}
+inline cudaError_t cudaMemAdvise(const void *p, size_t size, cudaMemoryAdvise advice, int device)
+{
+    return cudaMemAdvise(p, size, advice, cudaMemLocation{cudaMemLocationTypeDevice, device});
+}
 
 // Names that CUDA has removed or replaced.
 #ifdef __clang__

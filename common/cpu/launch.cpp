@@ -131,12 +131,12 @@ cudaError_t launch_operation(const cudaKernelNodeParams &p, Operation *operation
 using namespace cuda_cpu;
 
 cudaError_t cudaLaunchKernel(Kernel kernel, dim3 grid, dim3 block, void **args, size_t shared,
-                             cudaStream_t stream, const char *file, int line)
+                             cudaStream_t stream, At at)
 {
     const KernelEntry *k = find_kernel(kernel.address);
     if (!k) return api("cudaLaunchKernel", 0, "", [] { return cudaErrorInvalidDeviceFunction; });
     cudaError_t before = std::exchange(last_error, cudaSuccess);
-    k->launch({grid, block, shared, stream, file, line, k->name, kernel.address}, args);
+    k->launch({grid, block, shared, stream, at.file, at.line, k->name, kernel.address}, args);
     cudaError_t error = last_error;
     if (!error) last_error = before;
     return error;

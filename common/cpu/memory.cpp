@@ -1,43 +1,42 @@
 // The runtime API's memory functions, from cudaMalloc to pools.
 #include "memory.h"
 
+#include <sys/mman.h>
+
 using namespace cuda_cpu;
 
-API(cudaMalloc, NO_CAPTURE, (Out p, size_t size, const char *file, int line), (p, size, file, line))
+API(cudaMalloc, NO_CAPTURE, (Out p, size_t size, At at), (p, size, at))
 {
-    return allocate(p, size, DEVICE, nullptr, file, line);
+    return allocate(p, size, DEVICE, nullptr, at);
 }
 
 API(cudaFree, SYNC | NO_CAPTURE, (void *p), (p)) { return release(p, false); }
 
-API(cudaMallocPitch, NO_CAPTURE,
-    (Out p, size_t *pitch, size_t width, size_t height, const char *file, int line),
-    (p, pitch, width, height, file, line))
+API(cudaMallocPitch, NO_CAPTURE, (Out p, size_t *pitch, size_t width, size_t height, At at),
+    (p, pitch, width, height, at))
 {
     if (!pitch) return cudaErrorInvalidValue;
     *pitch = (width + 511) / 512 * 512;
     if (height && *pitch > SIZE_MAX / height) return cudaErrorMemoryAllocation;
-    return allocate(p, *pitch * height, DEVICE, nullptr, file, line);
+    return allocate(p, *pitch * height, DEVICE, nullptr, at);
 }
 
-API(cudaMallocManaged, NO_CAPTURE, (Out p, size_t size, unsigned flags, const char *file, int line),
-    (p, size, flags, file, line))
+API(cudaMallocManaged, NO_CAPTURE, (Out p, size_t size, unsigned flags, At at),
+    (p, size, flags, at))
 {
     if (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
         return cudaErrorInvalidValue;
-    return allocate(p, size, MANAGED, nullptr, file, line);
+    return allocate(p, size, MANAGED, nullptr, at);
 }
 
-API(cudaHostAlloc, NO_CAPTURE, (Out p, size_t size, unsigned flags, const char *file, int line),
-    (p, size, flags, file, line))
+API(cudaHostAlloc, NO_CAPTURE, (Out p, size_t size, unsigned flags, At at), (p, size, flags, at))
 {
-    return allocate(p, size, PINNED, nullptr, file, line);
+    return allocate(p, size, PINNED, nullptr, at);
 }
 
-API(cudaMallocHost, NO_CAPTURE, (Out p, size_t size, unsigned flags, const char *file, int line),
-    (p, size, flags, file, line))
+API(cudaMallocHost, NO_CAPTURE, (Out p, size_t size, unsigned flags, At at), (p, size, flags, at))
 {
-    return allocate(p, size, PINNED, nullptr, file, line);
+    return allocate(p, size, PINNED, nullptr, at);
 }
 
 API(cudaFreeHost, SYNC | NO_CAPTURE, (void *p), (p)) { return release(p, true); }
@@ -46,7 +45,7 @@ API(cudaHostRegister, 0, (void *p, size_t size, unsigned flags), (p, size, flags
 {
     if (!p || !size) return cudaErrorInvalidValue;
     if (find(p) != allocations.end()) return cudaErrorHostMemoryAlreadyRegistered;
-    allocations[(const char *)p] = {size, REGISTERED, nullptr, "", 0};
+    allocations[(const char *)p] = {size, REGISTERED, nullptr, {}};
     return cudaSuccess;
 }
 
@@ -161,15 +160,11 @@ API(cudaGetSymbolSize, 0, (size_t * size, Symbol symbol), (size, symbol))
 static cudaError_t check_managed(const void *p, size_t size, cudaMemLocation to)
 {
     auto a = find(p);
-    if (to.type == cudaMemLocationTypeDevice && (to.id < 0 || to.id >= settings().devices))
+    if (to.type == cudaMemLocationTypeDevice &&
+        (to.id < cudaCpuDeviceId || to.id >= settings().devices))
         return cudaErrorInvalidDevice;
     bool managed = a != allocations.end() && a->second.owner == MANAGED;
     return managed && valid_side(p, size, true) ? cudaSuccess : cudaErrorInvalidValue;
-}
-static cudaMemLocation location(int device)
-{
-    return {device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice,
-            device};
 }
 
 API(cudaMemPrefetchAsync, 0,
@@ -179,39 +174,26 @@ API(cudaMemPrefetchAsync, 0,
     cudaError_t error = check_managed(p, size, to);
     return error ? error : enqueue(stream, [] { return cudaSuccess; });
 }
-cudaError_t cudaMemPrefetchAsync(const void *p, size_t size, int to, cudaStream_t stream)
-{
-    return cudaMemPrefetchAsync(p, size, location(to), 0, stream);
-}
 API(cudaMemAdvise, 0, (const void *p, size_t size, cudaMemoryAdvise advice, cudaMemLocation to),
     (p, size, advice, to))
 {
     return check_managed(p, size, to);
 }
-cudaError_t cudaMemAdvise(const void *p, size_t size, cudaMemoryAdvise advice, int to)
-{
-    return cudaMemAdvise(p, size, advice, location(to));
-}
 
 // ---- Memory in stream order, and pools ----
 
 API(cudaMallocFromPoolAsync, NO_CAPTURE,
-    (Out p, size_t size, cudaMemPool_t pool, cudaStream_t stream, const char *file, int line),
-    (p, size, pool, stream, file, line))
+    (Out p, size_t size, cudaMemPool_t pool, cudaStream_t stream, At at),
+    (p, size, pool, stream, at))
 {
     cudaError_t error = pool ? check_stream(stream) : cudaErrorInvalidValue;
-    return error ? error : allocate(p, size, DEVICE, pool, file, line);
+    return error ? error : allocate(p, size, DEVICE, pool, at);
 }
 
-API(cudaMallocAsync, NO_CAPTURE,
-    (Out p, size_t size, cudaMemPool_t pool, cudaStream_t stream, const char *file, int line),
-    (p, size, pool, stream, file, line))
+API(cudaMallocAsync, NO_CAPTURE, (Out p, size_t size, cudaStream_t stream, At at),
+    (p, size, stream, at))
 {
-    return do_cudaMallocFromPoolAsync(p, size, pool, stream, file, line);
-}
-cudaError_t cudaMallocAsync(Out p, size_t size, cudaStream_t stream, const char *file, int line)
-{
-    return cudaMallocAsync(p, size, &default_pool, stream, file, line);
+    return do_cudaMallocFromPoolAsync(p, size, &default_pool, stream, at);
 }
 
 API(cudaFreeAsync, NO_CAPTURE, (void *p, cudaStream_t stream), (p, stream))

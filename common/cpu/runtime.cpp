@@ -114,26 +114,19 @@ struct Injection {
 static int plausible_error(const std::string &name)
 {
     static const struct {
-        const char *part;
         cudaError_t error;
+        std::vector<const char *> parts;
     } list[] = {
-        {"Malloc", cudaErrorMemoryAllocation},
-        {"HostAlloc", cudaErrorMemoryAllocation},
-        {"Create", cudaErrorMemoryAllocation},
-        {"HostRegister", cudaErrorMemoryAllocation},
-        {"Instantiate", cudaErrorMemoryAllocation},
-        {"LaunchKernel", cudaErrorLaunchOutOfResources},
-        {"Synchronize", cudaErrorLaunchFailure},
-        {"Query", cudaErrorLaunchFailure},
-        {"GetDeviceCount", cudaErrorNoDevice},
-        {"SetDevice", cudaErrorInvalidDevice},
-        {"DeviceGetAttribute", cudaErrorInvalidDevice},
-        {"Properties", cudaErrorInvalidDevice},
-        {"Symbol", cudaErrorInvalidSymbol},
-        {"LastError", cudaErrorLaunchOutOfResources},
+        {cudaErrorMemoryAllocation, {"Malloc", "Alloc", "Create", "HostRegister", "Instantiate"}},
+        {cudaErrorLaunchOutOfResources, {"LaunchKernel", "LastError"}},
+        {cudaErrorLaunchFailure, {"Synchronize", "Query"}},
+        {cudaErrorNoDevice, {"GetDeviceCount"}},
+        {cudaErrorInvalidDevice, {"SetDevice", "DeviceGetAttribute", "Properties"}},
+        {cudaErrorInvalidSymbol, {"Symbol"}},
     };
-    for (auto &entry : list)
-        if (name.find(entry.part) != std::string::npos) return entry.error;
+    for (auto &[error, parts] : list)
+        for (const char *part : parts)
+            if (name.find(part) != std::string::npos) return error;
     return cudaErrorInvalidValue;
 }
 

@@ -93,11 +93,12 @@ inline std::ostream &operator<<(std::ostream &out, Out o) { return out << (void 
 inline std::ostream &operator<<(std::ostream &out, Kernel k) { return out << k.address; }
 inline std::ostream &operator<<(std::ostream &out, Symbol s) { return out << s.address; }
 inline std::ostream &operator<<(std::ostream &out, cudaMemLocation l) { return out << l.id; }
+inline std::ostream &operator<<(std::ostream &out, At a) { return out << a.file << ":" << a.line; }
 template <class... A> std::string log_text(const A &...arguments)
 {
     if (!settings().log) return "";
     std::ostringstream text;
-    const char *comma = "";
+    [[maybe_unused]] const char *comma = "";
     ((text << comma << arguments, comma = ", "), ...);
     return text.str();
 }
@@ -150,9 +151,10 @@ bool in_device_region(const void *p);
 bool report_leaks();
 void poison(void *p, size_t size);
 void reset_memory();
+void open_device(bool open);
 struct DeviceOpen { // device memory can be touched while one of these exists
-    DeviceOpen();
-    ~DeviceOpen();
+    DeviceOpen() { open_device(true); }
+    ~DeviceOpen() { open_device(false); }
 };
 
 // stream.cpp, launch.cpp

@@ -151,10 +151,6 @@ API(cudaEventCreateWithFlags, 0, (cudaEvent_t * e, unsigned flags), (e, flags))
     return events.create(e, {flags, false, {}, nullptr});
 }
 API(cudaEventCreate, 0, (cudaEvent_t * e), (e)) { return do_cudaEventCreateWithFlags(e, 0); }
-cudaError_t cudaEventCreate(cudaEvent_t *e, unsigned flags)
-{
-    return cudaEventCreateWithFlags(e, flags);
-}
 
 API(cudaEventDestroy, 0, (cudaEvent_t e), (e))
 {
@@ -219,14 +215,6 @@ API(cudaStreamEndCapture, 0, (cudaStream_t s, cudaGraph_t *graph), (s, graph))
     return error;
 }
 
-API(cudaStreamIsCapturing, 0, (cudaStream_t s, cudaStreamCaptureStatus *status), (s, status))
-{
-    if (check_stream(s)) return cudaErrorInvalidValue;
-    return give(status, !is_capturing(s)     ? cudaStreamCaptureStatusNone
-                        : s->capture->spoilt ? cudaStreamCaptureStatusInvalidated
-                                             : cudaStreamCaptureStatusActive);
-}
-
 API(cudaGraphCreate, 0, (cudaGraph_t * graph, unsigned flags), (graph, flags))
 {
     return graphs.create(graph, {});
@@ -268,11 +256,6 @@ API(cudaGraphInstantiateWithFlags, 0,
     (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags), (exec, graph, flags))
 {
     return do_cudaGraphInstantiate(exec, graph, flags);
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *,
-                                 char *, size_t)
-{
-    return cudaGraphInstantiate(exec, graph, 0ull);
 }
 
 API(cudaGraphLaunch, 0, (cudaGraphExec_t exec, cudaStream_t s), (exec, s))

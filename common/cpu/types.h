@@ -69,8 +69,6 @@ enum cudaComputeMode { cudaComputeModeDefault, cudaComputeModeExclusive, cudaCom
                        cudaComputeModeExclusiveProcess };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
                              cudaStreamCaptureModeRelaxed };
-enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive,
-                               cudaStreamCaptureStatusInvalidated };
 enum cudaChannelFormatKind { cudaChannelFormatKindSigned, cudaChannelFormatKindUnsigned,
                              cudaChannelFormatKindFloat, cudaChannelFormatKindNone };
 enum cudaResourceType { cudaResourceTypeArray, cudaResourceTypeMipmappedArray,
