@@ -71,7 +71,6 @@ cudaError_t cudaHostRegister(void *p, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *p);
 cudaError_t cudaHostGetDevicePointer(cuda_cpu::Out device, void *host, unsigned flags);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
-cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *p);
 CUDA_CPU_PAIR(cudaMemcpy, void *dst, const void *src, size_t size, cudaMemcpyKind kind)
 CUDA_CPU_PAIR(cudaMemcpy2D, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
               size_t height, cudaMemcpyKind kind)
@@ -170,16 +169,10 @@ inline cudaError_t cudaMemAdvise(const void *p, size_t size, cudaMemoryAdvise ad
     [[CUDA_CPU_MESSAGE(#name " is gone from CUDA: use " #instead)]] cudaError_t name(A &&...);
 CUDA_CPU_GONE(cudaThreadSynchronize, cudaDeviceSynchronize)
 CUDA_CPU_GONE(cudaThreadExit, cudaDeviceReset)
-CUDA_CPU_GONE(cudaThreadGetLimit, cudaDeviceGetLimit)
-CUDA_CPU_GONE(cudaThreadSetLimit, cudaDeviceSetLimit)
-CUDA_CPU_GONE(cudaThreadSetCacheConfig, cudaDeviceSetCacheConfig)
 CUDA_CPU_GONE(cudaBindTexture, cudaCreateTextureObject)
 CUDA_CPU_GONE(cudaBindTexture2D, cudaCreateTextureObject)
 CUDA_CPU_GONE(cudaBindTextureToArray, cudaCreateTextureObject)
 CUDA_CPU_GONE(cudaUnbindTexture, cudaDestroyTextureObject)
-CUDA_CPU_GONE(cudaSetupArgument, cudaLaunchKernel)
-CUDA_CPU_GONE(cudaConfigureCall, cudaLaunchKernel)
-CUDA_CPU_GONE(cudaLaunch, cudaLaunchKernel)
 CUDA_CPU_GONE(__shfl, __shfl_sync)
 CUDA_CPU_GONE(__shfl_up, __shfl_up_sync)
 CUDA_CPU_GONE(__shfl_down, __shfl_down_sync)

@@ -56,7 +56,7 @@ static size_t *find_limit(cudaLimit which)
            : which == cudaLimitMallocHeapSize ? &limits.heap
                                               : nullptr;
 }
-API(cudaDeviceGetLimit, 0, (size_t * value, cudaLimit which), (value, which))
+API(cudaDeviceGetLimit, 0, (size_t *value, cudaLimit which), (value, which))
 {
     size_t *limit = find_limit(which);
     return limit ? give(value, *limit) : cudaErrorUnsupportedLimit;
@@ -95,7 +95,7 @@ static int cache_size()
     return size > 0 ? (int)(size < 0x7fffffff ? size : 0x7fffffff) : 0;
 }
 
-API(cudaGetDeviceProperties, QUERY, (cudaDeviceProp * prop, int device), (prop, device))
+API(cudaGetDeviceProperties, QUERY, (cudaDeviceProp *prop, int device), (prop, device))
 {
     if (check_device(device)) return cudaErrorInvalidDevice;
     cudaDeviceProp p = {};

@@ -111,8 +111,10 @@ void launch(const Launch &l)
                                            : enqueue(l.stream, [&l] { return start_kernel(l); });
         }
     }
-    std::string config = log_text(l.grid, l.block, l.shared, l.stream);
-    api_end("cudaLaunchKernel", 0, error, l.name + ("<<<" + config + ">>>"));
+    std::string call;
+    if (settings().log)
+        call = l.name + ("<<<" + log_text(l.grid, l.block, l.shared, l.stream) + ">>>");
+    api_end("cudaLaunchKernel", 0, error, call);
 }
 
 cudaError_t launch_operation(const cudaKernelNodeParams &p, Operation *operation)
@@ -142,7 +144,7 @@ cudaError_t cudaLaunchKernel(Kernel kernel, dim3 grid, dim3 block, void **args, 
     return error;
 }
 
-API(cudaFuncGetAttributes, 0, (cudaFuncAttributes * attributes, Kernel kernel),
+API(cudaFuncGetAttributes, 0, (cudaFuncAttributes *attributes, Kernel kernel),
     (attributes, kernel))
 {
     if (!kernel.address) return cudaErrorInvalidValue;

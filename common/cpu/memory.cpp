@@ -66,27 +66,11 @@ API(cudaHostGetDevicePointer, 0, (Out device_pointer, void *host, unsigned flags
     return give(device_pointer.p, host);
 }
 
-API(cudaMemGetInfo, 0, (size_t * free, size_t *total), (free, total))
+API(cudaMemGetInfo, 0, (size_t *free, size_t *total), (free, total))
 {
     if (total) *total = settings().memory;
     if (free) *free = settings().memory - device_used;
     return cudaSuccess;
-}
-
-API(cudaPointerGetAttributes, 0, (cudaPointerAttributes * attributes, const void *p),
-    (attributes, p))
-{
-    cudaMemoryType types[] = {cudaMemoryTypeDevice, cudaMemoryTypeManaged, cudaMemoryTypeHost,
-                              cudaMemoryTypeHost}; // of each Owner
-    auto a = find(p);
-    cudaMemoryType type = a != allocations.end() ? types[a->second.owner]
-                          : find_symbol(p)       ? cudaMemoryTypeDevice
-                                                 : cudaMemoryTypeUnregistered;
-    cudaPointerAttributes found = {type, 0, (void *)p, (void *)p};
-    if (type == cudaMemoryTypeDevice) found.hostPointer = nullptr;
-    if (type == cudaMemoryTypeUnregistered)
-        found.device = cudaInvalidDeviceId, found.devicePointer = nullptr;
-    return give(attributes, found);
 }
 
 // ---- Copies ----
@@ -150,7 +134,7 @@ API(cudaGetSymbolAddress, 0, (Out p, Symbol symbol), (p, symbol))
     return error ? error : give(p.p, (void *)symbol.address);
 }
 
-API(cudaGetSymbolSize, 0, (size_t * size, Symbol symbol), (size, symbol))
+API(cudaGetSymbolSize, 0, (size_t *size, Symbol symbol), (size, symbol))
 {
     cudaError_t error = check_symbol(symbol, 0, 0);
     return error ? error : give(size, find_symbol(symbol.address)->size);
@@ -202,7 +186,7 @@ API(cudaFreeAsync, NO_CAPTURE, (void *p, cudaStream_t stream), (p, stream))
     return error ? error : release(p, false);
 }
 
-API(cudaMemPoolCreate, 0, (cudaMemPool_t * pool, const cudaMemPoolProps *props), (pool, props))
+API(cudaMemPoolCreate, 0, (cudaMemPool_t *pool, const cudaMemPoolProps *props), (pool, props))
 {
     if (!pool || !props || props->allocType != cudaMemAllocationTypePinned ||
         props->location.type != cudaMemLocationTypeDevice)
@@ -244,7 +228,7 @@ API(cudaMemPoolTrimTo, 0, (cudaMemPool_t pool, size_t keep), (pool, keep))
     return pool ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-API(cudaDeviceGetDefaultMemPool, 0, (cudaMemPool_t * pool, int device), (pool, device))
+API(cudaDeviceGetDefaultMemPool, 0, (cudaMemPool_t *pool, int device), (pool, device))
 {
     if (device < 0 || device >= settings().devices) return cudaErrorInvalidDevice;
     return give(pool, &default_pool);

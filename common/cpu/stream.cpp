@@ -4,7 +4,6 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -88,16 +87,16 @@ cudaError_t enqueue(cudaStream_t stream, const Operation &operation)
 
 using namespace cuda_cpu;
 
-API(cudaStreamCreateWithFlags, 0, (cudaStream_t * stream, unsigned flags), (stream, flags))
+API(cudaStreamCreateWithFlags, 0, (cudaStream_t *stream, unsigned flags), (stream, flags))
 {
     if (flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
     return streams.create(stream, {flags, nullptr, false});
 }
-API(cudaStreamCreate, 0, (cudaStream_t * stream), (stream))
+API(cudaStreamCreate, 0, (cudaStream_t *stream), (stream))
 {
     return do_cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
-API(cudaStreamCreateWithPriority, 0, (cudaStream_t * stream, unsigned flags, int priority),
+API(cudaStreamCreateWithPriority, 0, (cudaStream_t *stream, unsigned flags, int priority),
     (stream, flags, priority))
 {
     return do_cudaStreamCreateWithFlags(stream, flags);
@@ -146,11 +145,11 @@ API(cudaStreamAddCallback, 0,
 
 // ---- Events ----
 
-API(cudaEventCreateWithFlags, 0, (cudaEvent_t * e, unsigned flags), (e, flags))
+API(cudaEventCreateWithFlags, 0, (cudaEvent_t *e, unsigned flags), (e, flags))
 {
     return events.create(e, {flags, false, {}, nullptr});
 }
-API(cudaEventCreate, 0, (cudaEvent_t * e), (e)) { return do_cudaEventCreateWithFlags(e, 0); }
+API(cudaEventCreate, 0, (cudaEvent_t *e), (e)) { return do_cudaEventCreateWithFlags(e, 0); }
 
 API(cudaEventDestroy, 0, (cudaEvent_t e), (e))
 {
@@ -215,23 +214,18 @@ API(cudaStreamEndCapture, 0, (cudaStream_t s, cudaGraph_t *graph), (s, graph))
     return error;
 }
 
-API(cudaGraphCreate, 0, (cudaGraph_t * graph, unsigned flags), (graph, flags))
+API(cudaGraphCreate, 0, (cudaGraph_t *graph, unsigned flags), (graph, flags))
 {
     return graphs.create(graph, {});
 }
 
 API(cudaGraphAddKernelNode, 0,
-    (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t n,
+    (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t n,
      const cudaKernelNodeParams *params),
     (node, graph, dependencies, n, params))
 {
     if (!node || !graphs.count(graph) || !params || (n && !dependencies))
         return cudaErrorInvalidValue;
-    auto is_node = [=](cudaGraphNode_t d) {
-        auto is_d = [=](auto &other) { return other.get() == d; };
-        return std::any_of(graph->nodes.begin(), graph->nodes.end(), is_d);
-    };
-    if (!std::all_of(dependencies, dependencies + n, is_node)) return cudaErrorInvalidValue;
     Operation operation;
     cudaError_t error = launch_operation(*params, &operation);
     if (!error) *node = graph->add(operation);
@@ -247,13 +241,13 @@ API(cudaGraphGetNodes, 0, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *co
     return cudaSuccess;
 }
 
-API(cudaGraphInstantiate, 0, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags),
+API(cudaGraphInstantiate, 0, (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags),
     (exec, graph, flags))
 {
     return graphs.count(graph) ? execs.create(exec, {*graph}) : cudaErrorInvalidValue;
 }
 API(cudaGraphInstantiateWithFlags, 0,
-    (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags), (exec, graph, flags))
+    (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags), (exec, graph, flags))
 {
     return do_cudaGraphInstantiate(exec, graph, flags);
 }

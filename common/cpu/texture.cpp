@@ -144,7 +144,7 @@ static bool describe(Texture &t, const cudaResourceDesc &r, const cudaTextureDes
 using namespace cuda_cpu;
 
 API(cudaCreateTextureObject, 0,
-    (cudaTextureObject_t * object, const cudaResourceDesc *resource, const cudaTextureDesc *desc,
+    (cudaTextureObject_t *object, const cudaResourceDesc *resource, const cudaTextureDesc *desc,
      const cudaResourceViewDesc *view),
     (object, resource, desc, view))
 {
@@ -160,7 +160,7 @@ API(cudaDestroyTextureObject, 0, (cudaTextureObject_t object), (object))
 }
 
 API(cudaMallocArray, NO_CAPTURE,
-    (cudaArray_t * array, const cudaChannelFormatDesc *desc, size_t width, size_t height,
+    (cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width, size_t height,
      unsigned flags, At at),
     (array, desc, width, height, flags, at))
 {

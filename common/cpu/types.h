@@ -42,14 +42,12 @@ enum { cudaMemAttachGlobal = 1, cudaMemAttachHost };
 enum { cudaDeviceScheduleAuto, cudaDeviceScheduleSpin, cudaDeviceScheduleYield,
        cudaDeviceScheduleBlockingSync = 4, cudaDeviceMapHost = 8 };
 enum { cudaArrayDefault };
-enum { cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2 };
+enum { cudaCpuDeviceId = -1 };
 enum { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxL1 = 0,
        cudaSharedmemCarveoutMaxShared = 100 };
 
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                       cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
-enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice,
-                      cudaMemoryTypeManaged };
 enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseUnsetReadMostly,
                         cudaMemAdviseSetPreferredLocation, cudaMemAdviseUnsetPreferredLocation,
                         cudaMemAdviseSetAccessedBy, cudaMemAdviseUnsetAccessedBy };
@@ -107,11 +105,6 @@ struct cudaFuncAttributes {
     size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
     int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA;
     int maxDynamicSharedSizeBytes, preferredShmemCarveout;
-};
-struct cudaPointerAttributes {
-    cudaMemoryType type;
-    int device;
-    void *devicePointer, *hostPointer;
 };
 struct cudaMemLocation {
     cudaMemLocationType type;
