@@ -129,7 +129,7 @@ static void *take(const Allocation &a)
     return posix_memalign(&memory, with_asan() ? 512 : PAGE, a.size) == 0 ? memory : nullptr;
 }
 
-cudaError_t allocate(Out p, size_t size, Owner owner, cudaMemPool_t pool, At at)
+cudaError_t allocate(Out p, size_t size, Owner owner, At at, cudaMemPool_t pool)
 {
     if (!p.p) return cudaErrorInvalidValue;
     *p.p = nullptr;

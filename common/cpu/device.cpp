@@ -21,6 +21,9 @@ API(cudaGetDeviceCount, QUERY | NO_DEVICE, (int *count), (count)) // with an err
 
 API(cudaGetDevice, QUERY, (int *device), (device)) { return give(device, current_device); }
 
+// All devices are alike.
+API(cudaChooseDevice, 0, (int *d, const cudaDeviceProp *prop), (d, prop)) { return give(d, 0); }
+
 API(cudaSetDevice, 0, (int device), (device))
 {
     cudaError_t error = check_device(device);
@@ -66,14 +69,8 @@ API(cudaDeviceSetLimit, 0, (cudaLimit which, size_t value), (which, value))
     return find_limit(which) ? give(find_limit(which), value) : cudaErrorUnsupportedLimit;
 }
 
-API(cudaDriverGetVersion, QUERY | NO_DEVICE, (int *version), (version))
-{
-    return give(version, CUDART_VERSION);
-}
-API(cudaRuntimeGetVersion, QUERY | NO_DEVICE, (int *version), (version))
-{
-    return give(version, CUDART_VERSION);
-}
+API(cudaDriverGetVersion, QUERY | NO_DEVICE, (int *v), (v)) { return give(v, CUDART_VERSION); }
+API(cudaRuntimeGetVersion, QUERY | NO_DEVICE, (int *v), (v)) { return give(v, CUDART_VERSION); }
 
 API(cudaDeviceCanAccessPeer, 0, (int *can, int device, int peer), (can, device, peer))
 {
@@ -113,11 +110,6 @@ API(cudaGetDeviceProperties, QUERY, (cudaDeviceProp *prop, int device), (prop, d
     memcpy(p.maxGridSize, sizes + 3, sizeof p.maxGridSize);
     memcpy(p.maxTexture2D, sizes + 6, sizeof p.maxTexture2D);
     return give(prop, p);
-}
-
-API(cudaChooseDevice, 0, (int *device, const cudaDeviceProp *prop), (device, prop))
-{
-    return give(device, 0);
 }
 
 API(cudaDeviceGetAttribute, QUERY, (int *value, cudaDeviceAttr attr, int device),

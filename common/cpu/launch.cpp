@@ -41,11 +41,10 @@ static unsigned most_threads(const void *kernel)
 static cudaError_t check_configuration(const Launch &l)
 {
     uint64_t threads = (uint64_t)l.block.x * l.block.y * l.block.z;
-    if (!l.grid.x || !l.grid.y || !l.grid.z || !threads) return cudaErrorInvalidValue;
-    if (l.grid.x > 0x7fffffff || l.grid.y > 65535 || l.grid.z > 65535) return cudaErrorInvalidValue;
-    if (l.block.x > 1024 || l.block.y > 1024 || l.block.z > 64 || threads > 1024)
+    if (!l.grid.x || !l.grid.y || !l.grid.z || !threads || l.grid.x > 0x7fffffff ||
+        l.grid.y > 65535 || l.grid.z > 65535 || l.block.x > 1024 || l.block.y > 1024 ||
+        l.block.z > 64 || threads > 1024 || l.shared > shared_limit(l.kernel))
         return cudaErrorInvalidValue;
-    if (l.shared > shared_limit(l.kernel)) return cudaErrorInvalidValue;
     if (threads > most_threads(l.kernel)) return cudaErrorLaunchOutOfResources;
     return check_stream(l.stream);
 }

@@ -7,7 +7,7 @@ using namespace cuda_cpu;
 
 API(cudaMalloc, NO_CAPTURE, (Out p, size_t size, At at), (p, size, at))
 {
-    return allocate(p, size, DEVICE, nullptr, at);
+    return allocate(p, size, DEVICE, at);
 }
 
 API(cudaFree, SYNC | NO_CAPTURE, (void *p), (p)) { return release(p, false); }
@@ -18,7 +18,7 @@ API(cudaMallocPitch, NO_CAPTURE, (Out p, size_t *pitch, size_t width, size_t hei
     if (!pitch) return cudaErrorInvalidValue;
     *pitch = (width + 511) / 512 * 512;
     if (height && *pitch > SIZE_MAX / height) return cudaErrorMemoryAllocation;
-    return allocate(p, *pitch * height, DEVICE, nullptr, at);
+    return allocate(p, *pitch * height, DEVICE, at);
 }
 
 API(cudaMallocManaged, NO_CAPTURE, (Out p, size_t size, unsigned flags, At at),
@@ -26,17 +26,17 @@ API(cudaMallocManaged, NO_CAPTURE, (Out p, size_t size, unsigned flags, At at),
 {
     if (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
         return cudaErrorInvalidValue;
-    return allocate(p, size, MANAGED, nullptr, at);
+    return allocate(p, size, MANAGED, at);
 }
 
 API(cudaHostAlloc, NO_CAPTURE, (Out p, size_t size, unsigned flags, At at), (p, size, flags, at))
 {
-    return allocate(p, size, PINNED, nullptr, at);
+    return allocate(p, size, PINNED, at);
 }
 
 API(cudaMallocHost, NO_CAPTURE, (Out p, size_t size, unsigned flags, At at), (p, size, flags, at))
 {
-    return allocate(p, size, PINNED, nullptr, at);
+    return allocate(p, size, PINNED, at);
 }
 
 API(cudaFreeHost, SYNC | NO_CAPTURE, (void *p), (p)) { return release(p, true); }
@@ -171,7 +171,7 @@ API(cudaMallocFromPoolAsync, NO_CAPTURE,
     (p, size, pool, stream, at))
 {
     cudaError_t error = pool ? check_stream(stream) : cudaErrorInvalidValue;
-    return error ? error : allocate(p, size, DEVICE, pool, at);
+    return error ? error : allocate(p, size, DEVICE, at, pool);
 }
 
 API(cudaMallocAsync, NO_CAPTURE, (Out p, size_t size, cudaStream_t stream, At at),

@@ -41,7 +41,7 @@ extern CUmemPoolHandle_st &default_pool;
 size_t round_up(size_t size);              // to whole pages
 Allocations::iterator find(const void *p); // the allocation that holds p
 const RegisterSymbol *find_symbol(const void *p);
-cudaError_t allocate(Out p, size_t size, Owner owner, cudaMemPool_t pool, At at);
+cudaError_t allocate(Out p, size_t size, Owner owner, At at, cudaMemPool_t pool = nullptr);
 cudaError_t release(void *p, bool pinned);
 bool valid_side(const void *p, size_t size, bool on_device); // of a copy
 cudaError_t copy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,

@@ -105,13 +105,15 @@ template <class... A> std::string log_text(const A &...arguments)
 
 // The objects of one kind that a program has created and not destroyed.
 template <class T> struct Handles : std::set<T *> {
+    cudaError_t unknown; // the error for another handle
+    Handles(cudaError_t unknown_) : unknown(unknown_) {}
     cudaError_t create(T **handle, const T &value)
     {
         if (!handle) return cudaErrorInvalidValue;
         this->insert(*handle = new T(value));
         return cudaSuccess;
     }
-    cudaError_t destroy(T *handle, cudaError_t unknown)
+    cudaError_t destroy(T *handle)
     {
         if (!this->erase(handle)) return unknown;
         delete handle;

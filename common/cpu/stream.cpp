@@ -10,8 +10,8 @@
 struct CUgraphNode_st {
     cuda_cpu::Operation run;
 };
-struct
-    CUgraph_st { // nodes run in the order in which they were added: each depends on earlier ones only
+// Nodes run in the order in which they were added: each depends on earlier ones only.
+struct CUgraph_st {
     std::vector<std::shared_ptr<CUgraphNode_st>> nodes;
     cudaGraphNode_t add(const cuda_cpu::Operation &operation)
     {
@@ -44,10 +44,10 @@ struct CUevent_st {
 
 namespace cuda_cpu
 {
-static auto &streams = *new Handles<CUstream_st>();
-static auto &events = *new Handles<CUevent_st>();
-static auto &graphs = *new Handles<CUgraph_st>();
-static auto &execs = *new Handles<CUgraphExec_st>();
+static auto &streams = *new Handles<CUstream_st>(cudaErrorInvalidResourceHandle);
+static auto &events = *new Handles<CUevent_st>(cudaErrorInvalidResourceHandle);
+static auto &graphs = *new Handles<CUgraph_st>(cudaErrorInvalidValue);
+static auto &execs = *new Handles<CUgraphExec_st>(cudaErrorInvalidValue);
 static Capture *capture = nullptr; // the one under way
 
 static bool is_default(cudaStream_t s)
@@ -59,7 +59,7 @@ bool is_capturing(cudaStream_t s) { return streams.count(s) && s->capture; }
 
 cudaError_t check_stream(cudaStream_t s)
 {
-    return is_default(s) || streams.count(s) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    return is_default(s) || streams.count(s) ? cudaSuccess : streams.unknown;
 }
 
 bool capture_forbids()
@@ -92,10 +92,7 @@ API(cudaStreamCreateWithFlags, 0, (cudaStream_t *stream, unsigned flags), (strea
     if (flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
     return streams.create(stream, {flags, nullptr, false});
 }
-API(cudaStreamCreate, 0, (cudaStream_t *stream), (stream))
-{
-    return do_cudaStreamCreateWithFlags(stream, cudaStreamDefault);
-}
+API(cudaStreamCreate, 0, (cudaStream_t *s), (s)) { return do_cudaStreamCreateWithFlags(s, 0); }
 API(cudaStreamCreateWithPriority, 0, (cudaStream_t *stream, unsigned flags, int priority),
     (stream, flags, priority))
 {
@@ -109,10 +106,7 @@ API(cudaDeviceGetStreamPriorityRange, 0, (int *least, int *greatest), (least, gr
     return cudaSuccess;
 }
 
-API(cudaStreamDestroy, 0, (cudaStream_t s), (s))
-{
-    return streams.destroy(s, cudaErrorInvalidResourceHandle);
-}
+API(cudaStreamDestroy, 0, (cudaStream_t s), (s)) { return streams.destroy(s); }
 
 API(cudaStreamSynchronize, SYNC, (cudaStream_t s), (s))
 {
@@ -151,10 +145,7 @@ API(cudaEventCreateWithFlags, 0, (cudaEvent_t *e, unsigned flags), (e, flags))
 }
 API(cudaEventCreate, 0, (cudaEvent_t *e), (e)) { return do_cudaEventCreateWithFlags(e, 0); }
 
-API(cudaEventDestroy, 0, (cudaEvent_t e), (e))
-{
-    return events.destroy(e, cudaErrorInvalidResourceHandle);
-}
+API(cudaEventDestroy, 0, (cudaEvent_t e), (e)) { return events.destroy(e); }
 
 API(cudaEventRecord, 0, (cudaEvent_t e, cudaStream_t s), (e, s))
 {
@@ -168,7 +159,7 @@ API(cudaEventRecord, 0, (cudaEvent_t e, cudaStream_t s), (e, s))
 
 API(cudaEventSynchronize, SYNC, (cudaEvent_t e), (e))
 {
-    if (!events.count(e)) return cudaErrorInvalidResourceHandle;
+    if (!events.count(e)) return events.unknown;
     return e->capture ? cudaErrorCapturedEvent : cudaSuccess;
 }
 API(cudaEventQuery, SYNC, (cudaEvent_t e), (e)) { return do_cudaEventSynchronize(e); }
@@ -214,9 +205,9 @@ API(cudaStreamEndCapture, 0, (cudaStream_t s, cudaGraph_t *graph), (s, graph))
     return error;
 }
 
-API(cudaGraphCreate, 0, (cudaGraph_t *graph, unsigned flags), (graph, flags))
+API(cudaGraphCreate, 0, (cudaGraph_t *g, unsigned flags), (g, flags))
 {
-    return graphs.create(graph, {});
+    return graphs.create(g, {});
 }
 
 API(cudaGraphAddKernelNode, 0,
@@ -262,11 +253,5 @@ API(cudaGraphLaunch, 0, (cudaGraphExec_t exec, cudaStream_t s), (exec, s))
     });
 }
 
-API(cudaGraphExecDestroy, 0, (cudaGraphExec_t exec), (exec))
-{
-    return execs.destroy(exec, cudaErrorInvalidValue);
-}
-API(cudaGraphDestroy, 0, (cudaGraph_t graph), (graph))
-{
-    return graphs.destroy(graph, cudaErrorInvalidValue);
-}
+API(cudaGraphExecDestroy, 0, (cudaGraphExec_t exec), (exec)) { return execs.destroy(exec); }
+API(cudaGraphDestroy, 0, (cudaGraph_t graph), (graph)) { return graphs.destroy(graph); }

@@ -23,7 +23,7 @@ struct Texture {
     int bytes = 0, channels = 0; // of one element; elements in a texel
     bool as_float = false;       // a fetch gives floats: what the elements are, or fractions
 };
-static auto &textures = *new Handles<Texture>();
+static auto &textures = *new Handles<Texture>(cudaErrorInvalidValue);
 
 static int channels_of(const cudaChannelFormatDesc &d)
 {
@@ -156,7 +156,7 @@ API(cudaCreateTextureObject, 0,
 
 API(cudaDestroyTextureObject, 0, (cudaTextureObject_t object), (object))
 {
-    return object ? textures.destroy((Texture *)object, cudaErrorInvalidValue) : cudaSuccess;
+    return object ? textures.destroy((Texture *)object) : cudaSuccess;
 }
 
 API(cudaMallocArray, NO_CAPTURE,
@@ -167,7 +167,7 @@ API(cudaMallocArray, NO_CAPTURE,
     if (!array || !desc || !valid_format(*desc) || !width || flags) return cudaErrorInvalidValue;
     size_t texel = (size_t)(channels_of(*desc) * desc->x / 8), rows = height ? height : 1;
     cudaArray a = {*desc, width, rows, texel, nullptr};
-    cudaError_t error = allocate(&a.data, width * rows * texel, DEVICE, nullptr, at);
+    cudaError_t error = allocate(&a.data, width * rows * texel, DEVICE, at);
     if (!error) *array = new cudaArray(a);
     return error;
 }

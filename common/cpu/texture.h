@@ -14,7 +14,8 @@ struct cudaResourceDesc {
         // clang-format off
         struct { cudaArray_t array; } array;
         struct { void *devPtr; cudaChannelFormatDesc desc; size_t sizeInBytes; } linear;
-        struct { void *devPtr; cudaChannelFormatDesc desc; size_t width, height, pitchInBytes; } pitch2D;
+        struct { void *devPtr; cudaChannelFormatDesc desc;
+                 size_t width, height, pitchInBytes; } pitch2D;
         // clang-format on
     } res;
 };
