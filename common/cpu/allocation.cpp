@@ -3,6 +3,9 @@
 #include "memory.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+#include <algorithm>
 
 extern "C" { // present when the program is linked with -fsanitize=address
 void __asan_init() __attribute__((weak));
@@ -54,112 +57,134 @@ Allocations::iterator find(const void *p)
     auto after = allocations.upper_bound((const char *)p);
     if (after == allocations.begin()) return allocations.end();
     auto a = std::prev(after);
-    size_t size = a->second.size ? a->second.size : 1;
-    return (const char *)p < a->first + size ? a : allocations.end();
+    return (const char *)p < a->first + a->second.size ? a : allocations.end();
 }
+
+void Range::reserve(size_t bytes)
+{
+    void *p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return;
+    base = free_from = (char *)p;
+    size = bytes;
+}
+
+void *Range::take(size_t bytes)
+{
+    char *p = free_from, *end = base + size;
+    for (auto a = allocations.lower_bound(p); a != allocations.end() && a->first < end; ++a) {
+        if (a->first - p >= (long)bytes) break;
+        p = (char *)a->first + round_up(a->second.size);
+    }
+    if (end - p < (long)bytes || mprotect(p, bytes, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    if (p == free_from) free_from += bytes;
+    return p;
+}
+
+void Range::give(char *p, size_t bytes)
+{
+    mprotect(p, bytes, PROT_NONE);
+    madvise(p, bytes, MADV_DONTNEED);
+    free_from = std::min(free_from, p);
+}
+
+// What an allocation's bytes are taken from: the range of its pool, the device's, or (null) the C library's memory.
+static Range *range_of(const Allocation &a)
+{
+    if (a.pool && a.pool->maximum) return &a.pool->range;
+    return a.owner == DEVICE && !with_asan() ? &device : nullptr;
+}
+// Managed memory has pages of its own, so that a pointer that was freed faults.
+static bool own_pages(const Allocation &a) { return a.owner == MANAGED && !with_asan(); }
 
 // On a GPU the host cannot read device memory. Here it can, which hides a mistake, unless the program is built
 // for ASan, or CUDA_CPU_STRICT is set: then device memory is open to kernels and copies only.
 static void set_access(const char *p, const Allocation &a, bool open)
 {
-    bool own_range = a.pool && a.pool->maximum;
     if (a.owner != DEVICE || in_kernel()) return;
-    if (with_asan() && !own_range)
+    if (!range_of(a))
         (open ? __asan_unpoison_memory_region : __asan_poison_memory_region)(p, a.size);
     else if (settings().strict)
         mprotect((void *)p, round_up(a.size), open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-static int device_open = 0;
+static int device_open = 0; // how many need it
 
-static void open_all(bool open)
+void open_device(bool open)
 {
-    if (!with_asan() && !settings().strict) return;
-    for (auto &[p, a] : allocations) set_access(p, a, open);
-}
-DeviceOpen::DeviceOpen()
-{
-    if (device_open++ == 0) open_all(true);
-}
-DeviceOpen::~DeviceOpen()
-{
-    if (--device_open == 0) open_all(false);
+    bool first = device_open == 0;
+    device_open += open ? 1 : -1;
+    if ((first || device_open == 0) && (with_asan() || settings().strict))
+        for (auto &[p, a] : allocations) set_access(p, a, open);
 }
 
-cudaError_t allocate(void **p, size_t size, Owner owner, CUmemPoolHandle_st *pool, const char *file,
-                     int line, unsigned flags)
+static void *take(const Allocation &a)
 {
-    if (!p) return cudaErrorInvalidValue;
-    *p = nullptr;
+    if (Range *range = range_of(a)) return range->take(round_up(a.size));
+    void *memory = nullptr;
+    if (own_pages(a)) {
+        memory = mmap(nullptr, round_up(a.size), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        return memory == MAP_FAILED ? nullptr : memory;
+    }
+    return posix_memalign(&memory, with_asan() ? 512 : PAGE, a.size) == 0 ? memory : nullptr;
+}
+
+cudaError_t allocate(Out p, size_t size, Owner owner, At at, cudaMemPool_t pool)
+{
+    if (!p.p) return cudaErrorInvalidValue;
+    *p.p = nullptr;
     if (size == 0) return cudaSuccess;
     size_t total = settings().memory, whole = round_up(size);
-    bool counted = owner == DEVICE;
-    void *memory = nullptr;
-    if (whole < size || (counted && (whole > total || device_used + whole > total)))
-        return cudaErrorMemoryAllocation;
-    if (pool && pool->maximum && pool->used + whole > pool->maximum)
-        return cudaErrorMemoryAllocation;
     if (!device.base) device.reserve(round_up(total));
-    bool own_range = pool && pool->maximum;
-    if ((with_asan() && !own_range) || owner == PINNED) {
-        if (posix_memalign(&memory, with_asan() ? 512 : PAGE, size) != 0)
-            return cudaErrorMemoryAllocation;
-    } else if (owner == MANAGED) {
-        memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) return cudaErrorMemoryAllocation;
-    } else {
-        memory = (own_range ? pool->range : device).take(whole);
-        if (!memory) return cudaErrorMemoryAllocation;
-    }
-    if (counted) device_used += whole;
+    if (whole < size || (owner == DEVICE && (whole > total || device_used + whole > total)) ||
+        (pool && pool->maximum && pool->used + whole > pool->maximum))
+        return cudaErrorMemoryAllocation;
+    Allocation a = {size, owner, pool, at};
+    void *memory = take(a);
+    if (!memory) return cudaErrorMemoryAllocation;
+    if (owner == DEVICE) device_used += whole;
     if (pool) pool->used += whole;
-    if (pool && pool->used > pool->used_high) pool->used_high = pool->used;
     poison(memory, size);
-    Allocation &kept = allocations[(const char *)memory] = {size, owner, pool, file, line, flags};
-    if (!device_open) set_access((const char *)memory, kept, false);
-    *p = memory;
+    allocations[(const char *)memory] = a;
+    if (!device_open) set_access((const char *)memory, a, false);
+    *p.p = memory;
     return cudaSuccess;
 }
 
-cudaError_t release(void *p, bool host)
+cudaError_t release(void *p, bool pinned)
 {
     if (!p) return cudaSuccess;
     auto found = allocations.find((const char *)p);
     if (found == allocations.end()) return cudaErrorInvalidValue;
     Allocation a = found->second;
-    if (host != (a.owner == PINNED) || a.owner == REGISTERED) return cudaErrorInvalidValue;
+    if (pinned != (a.owner == PINNED) || a.owner == REGISTERED) return cudaErrorInvalidValue;
     set_access((const char *)p, a, true);
     allocations.erase(found);
-    if (a.owner == DEVICE) device_used -= round_up(a.size);
-    if (a.pool) a.pool->used -= round_up(a.size);
-    bool own_range = a.pool && a.pool->maximum;
-    if ((with_asan() && !own_range) || a.owner == PINNED)
-        free(p);
-    else if (a.owner == MANAGED)
-        munmap(p, round_up(a.size));
+    size_t whole = round_up(a.size);
+    if (a.owner == DEVICE) device_used -= whole;
+    if (a.pool) a.pool->used -= whole;
+    if (Range *range = range_of(a))
+        range->give((char *)p, whole);
+    else if (own_pages(a))
+        munmap(p, whole);
     else
-        (own_range ? a.pool->range : device).give(p, round_up(a.size));
+        free(p);
     return cudaSuccess;
 }
 
-// A pointer just outside of an allocation belongs to it: programs pass the end of an array, too.
-static bool near_allocation(const char *p)
+// Memory of the host alone? A pointer just outside of an allocation belongs to it: programs pass the end of an array,
+// too. And where freed memory is used ASan tells itself.
+bool is_host_pointer(const void *pointer)
 {
+    const char *p = (const char *)pointer;
     const long near = 4096;
-    auto after = allocations.upper_bound(p);
-    if (after != allocations.end() && after->first - p < near) return true;
-    if (after == allocations.begin()) return false;
-    auto before = std::prev(after);
-    return p - before->first < (long)before->second.size + near;
-}
-
-bool is_host_pointer(const void *p)
-{
-    if (!p || near_allocation((const char *)p) || find_symbol(p) || in_device_region(p))
-        return false;
-    return !with_asan() ||
-           !__asan_address_is_poisoned(p); // freed memory: ASan tells where it is used
+    auto after = allocations.upper_bound(p + near);
+    if (after != allocations.begin()) {
+        auto &[start, a] = *std::prev(after);
+        if (p - start < (long)a.size + near) return false;
+    }
+    return p && !find_symbol(p) && !in_device_region(p) &&
+           !(with_asan() && __asan_address_is_poisoned(p));
 }
 bool in_device_region(const void *p) { return device.contains(p); }
 
@@ -169,7 +194,7 @@ bool report_leaks()
     for (auto &[p, a] : allocations) {
         if (a.owner == REGISTERED) continue;
         message("leak: %zu bytes of %s memory, allocated at %s:%d, never freed", a.size,
-                owner_names[a.owner], a.file, a.line);
+                owner_names[a.owner], a.at.file, a.at.line);
         any = true;
     }
     return any;
@@ -177,12 +202,8 @@ bool report_leaks()
 
 void reset_memory()
 {
-    while (!allocations.empty()) {
-        auto a = *allocations.begin();
-        if (a.second.owner == REGISTERED ||
-            release((void *)a.first, a.second.owner == PINNED) != cudaSuccess)
-            allocations.erase(a.first);
-    }
+    for (auto &[p, a] : Allocations(allocations)) release((void *)p, a.owner == PINNED);
+    allocations.clear(); // registered memory stays the program's
 }
 
 // May [p, p + size) be the device's, or the host's, side of a copy?
@@ -199,28 +220,14 @@ bool valid_side(const void *p, size_t size, bool on_device)
     return !on_device && !in_device_region(p);
 }
 
-static cudaError_t check_copy(const void *dst, const void *src, size_t to_size, size_t from_size,
-                              cudaMemcpyKind kind)
+static bool may_copy(const void *dst, size_t to_size, const void *src, size_t from_size,
+                     cudaMemcpyKind kind)
 {
-    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
-    bool any = kind == cudaMemcpyDefault;
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-    bool fits =
-        any ? (valid_side(dst, to_size, true) || valid_side(dst, to_size, false)) &&
-                  (valid_side(src, from_size, true) || valid_side(src, from_size, false))
-            : valid_side(dst, to_size, to_device) && valid_side(src, from_size, from_device);
-    return fits ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-cudaError_t copy(void *dst, const void *src, size_t size, cudaMemcpyKind kind)
-{
-    if (size == 0) return cudaSuccess;
-    DeviceOpen open;
-    cudaError_t error = check_copy(dst, src, size, size, kind);
-    if (error == cudaSuccess) memmove(dst, src, size);
-    return error;
+    bool any = kind == cudaMemcpyDefault;
+    return (valid_side(dst, to_size, to_device) || (any && valid_side(dst, to_size, true))) &&
+           (valid_side(src, from_size, from_device) || (any && valid_side(src, from_size, true)));
 }
 
 cudaError_t copy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
@@ -228,21 +235,14 @@ cudaError_t copy_2d(void *dst, size_t dpitch, const void *src, size_t spitch, si
 {
     if (width == 0 || height == 0) return cudaSuccess;
     if (width > dpitch || width > spitch) return cudaErrorInvalidPitchValue;
+    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+        return cudaErrorInvalidMemcpyDirection;
     DeviceOpen open;
-    cudaError_t error =
-        check_copy(dst, src, dpitch * (height - 1) + width, spitch * (height - 1) + width, kind);
-    for (size_t y = 0; y < height && error == cudaSuccess; y++)
-        memcpy((char *)dst + y * dpitch, (const char *)src + y * spitch, width);
-    return error;
-}
-
-cudaError_t set_2d(void *p, size_t pitch, int value, size_t width, size_t height)
-{
-    if (width == 0 || height == 0) return cudaSuccess;
-    if (height > 1 && width > pitch) return cudaErrorInvalidValue;
-    DeviceOpen open;
-    if (!valid_side(p, pitch * (height - 1) + width, true)) return cudaErrorInvalidValue;
-    for (size_t y = 0; y < height; y++) memset((char *)p + y * pitch, value, width);
+    size_t before_last = height - 1;
+    if (!may_copy(dst, dpitch * before_last + width, src, spitch * before_last + width, kind))
+        return cudaErrorInvalidValue;
+    for (size_t y = 0; y < height; y++)
+        memmove((char *)dst + y * dpitch, (const char *)src + y * spitch, width);
     return cudaSuccess;
 }
 } // namespace cuda_cpu

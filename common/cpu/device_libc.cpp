@@ -14,16 +14,6 @@ static std::string &printf_fifo = *new std::string(), &assert_text = *new std::s
 Limits limits;
 static std::atomic<size_t> heap_used{0};
 
-// Kernels print into a FIFO, as on the GPU: it reaches stdout when the host synchronises. What does not fit is lost.
-void printf_append(const char *format, va_list list, bool to_stderr)
-{
-    char text[4096];
-    vsnprintf(text, sizeof text, format, list);
-    std::lock_guard<std::mutex> lock(printf_mutex);
-    std::string &fifo = to_stderr ? assert_text : printf_fifo;
-    if (fifo.size() + strlen(text) <= limits.printf_fifo) fifo += text;
-}
-
 void flush_printf()
 {
     std::lock_guard<std::mutex> lock(printf_mutex);
@@ -33,12 +23,15 @@ void flush_printf()
     assert_text.clear();
 }
 
-static void append(bool to_stderr, const char *format, ...)
+// Kernels print into a FIFO, as on the GPU: it reaches stdout when the host synchronises. What does not fit is lost.
+static int print(const char *format, va_list list)
 {
-    va_list list;
-    va_start(list, format);
-    printf_append(format, list, to_stderr);
-    va_end(list);
+    if (!in_kernel()) return vprintf(format, list);
+    char text[4096];
+    vsnprintf(text, sizeof text, format, list);
+    std::lock_guard<std::mutex> lock(printf_mutex);
+    if (printf_fifo.size() + strlen(text) <= limits.printf_fifo) printf_fifo += text;
+    return 0;
 }
 
 // At exit: what is left in the FIFO is lost, as on a GPU; memory that was never freed is reported.
@@ -54,7 +47,6 @@ __attribute__((destructor)) static void at_exit()
 
 using namespace cuda_cpu;
 
-// The linker sends the program's calls of these functions here (--wrap): in a kernel they are the device's.
 extern "C" {
 void *__real_malloc(size_t size);
 void __real_free(void *p);
@@ -62,14 +54,6 @@ clock_t __real_clock();
 [[noreturn]] void __real___assert_fail(const char *expression, const char *file, unsigned line,
                                        const char *function);
 size_t malloc_usable_size(void *p);
-
-// Into the device's buffer from a kernel, to stdout from the host.
-static int print(const char *format, va_list list)
-{
-    if (!in_kernel()) return vprintf(format, list);
-    printf_append(format, list, false);
-    return 0;
-}
 
 int __wrap_printf(const char *format, ...)
 {
@@ -110,9 +94,14 @@ void __wrap___assert_fail(const char *expression, const char *file, unsigned lin
                           const char *function)
 {
     if (!in_kernel()) __real___assert_fail(expression, file, line, function);
-    append(true, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
-           line, function, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
-           threadIdx.z, expression);
+    char text[1024];
+    snprintf(text, sizeof text,
+             "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
+             line, function, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y,
+             threadIdx.z, expression);
+    printf_mutex.lock(); // not a guard: kernel_fault does not come back
+    if (assert_text.size() < limits.printf_fifo) assert_text += text;
+    printf_mutex.unlock();
     kernel_fault(cudaErrorAssert, nullptr);
 }
 }

@@ -46,11 +46,13 @@ static size_t number_setting(const char *name, size_t otherwise, size_t low, siz
     return (size_t)n << shift;
 }
 
-static bool flag_setting(const char *name)
+static std::string text_setting(const char *name, const char *otherwise)
 {
     const char *value = getenv(name);
-    return value && *value && strcmp(value, "0") != 0;
+    return value && *value ? value : otherwise;
 }
+
+static bool flag_setting(const char *name) { return text_setting(name, "0") != "0"; }
 
 static Settings read_settings()
 {
@@ -66,22 +68,18 @@ static Settings read_settings()
     s.strict = flag_setting("CUDA_CPU_STRICT");
     s.leak_check =
         flag_setting("CUDA_CPU_LEAKCHECK") || (with_asan() && !getenv("CUDA_CPU_LEAKCHECK"));
-    const char *value = getenv("CUDA_CPU_SCHEDULE");
-    if (value && *value) {
-        char *end = nullptr;
-        if (strcmp(value, "reverse") == 0)
-            s.schedule = Settings::REVERSE;
-        else if (strncmp(value, "random:", 7) == 0 && isdigit((unsigned char)value[7]) &&
-                 (s.seed = (unsigned)strtoul(value + 7, &end, 10), !*end))
-            s.schedule = Settings::RANDOM;
-        else if (strcmp(value, "forward") != 0)
-            bad_setting("CUDA_CPU_SCHEDULE", value, "forward, reverse or random:SEED");
-    }
-    value = getenv("CUDA_CPU_BARRIER");
-    if (value && strcmp(value, "exited") == 0)
-        s.early_exit = true;
-    else if (value && *value && strcmp(value, "strict") != 0)
-        bad_setting("CUDA_CPU_BARRIER", value, "strict or exited");
+    std::string value = text_setting("CUDA_CPU_SCHEDULE", "forward");
+    if (value == "reverse")
+        s.schedule = Settings::REVERSE;
+    else if (value.compare(0, 7, "random:") == 0 && value.size() > 7 &&
+             value.find_first_not_of("0123456789", 7) == std::string::npos)
+        s.schedule = Settings::RANDOM, s.seed = (unsigned)strtoul(&value[7], nullptr, 10);
+    else if (value != "forward")
+        bad_setting("CUDA_CPU_SCHEDULE", value.c_str(), "forward, reverse or random:SEED");
+    value = text_setting("CUDA_CPU_BARRIER", "strict");
+    s.early_exit = value == "exited";
+    if (!s.early_exit && value != "strict")
+        bad_setting("CUDA_CPU_BARRIER", value.c_str(), "strict or exited");
     return s;
 }
 
@@ -96,10 +94,14 @@ const Settings &settings()
 ErrorState &state = *new ErrorState();
 thread_local cudaError_t last_error = cudaSuccess;
 
-bool ends_context(int error)
-{
-    return (error >= 700 && error <= 719 && error != 701 && (error < 703 || error > 709));
-}
+static const struct {
+    int number;
+    const char *name, *text;
+} errors[] = {
+#define CUDA_CPU_ERROR(number, name, text) {number, #name, text},
+#include "errors.inc"
+#undef CUDA_CPU_ERROR
+};
 
 // CUDA_CPU_FAIL=NAME:N[:ERROR][,...] makes the N-th call of NAME fail.
 struct Injection {
@@ -108,54 +110,51 @@ struct Injection {
     int error;
 };
 
+// The error that a function with this name gives most often.
 static int plausible_error(const std::string &name)
 {
-    auto has = [&](const char *part) { return name.find(part) != std::string::npos; };
-    if (has("Malloc") || has("HostAlloc") || has("Create") || has("HostRegister") ||
-        has("Instantiate"))
-        return cudaErrorMemoryAllocation;
-    if (has("LaunchKernel")) return cudaErrorLaunchOutOfResources;
-    if (has("Synchronize") || has("Query")) return cudaErrorLaunchFailure;
-    if (has("GetDeviceCount")) return cudaErrorNoDevice;
-    if (has("SetDevice") || has("DeviceGetAttribute") || has("Properties"))
-        return cudaErrorInvalidDevice;
-    if (has("Symbol")) return cudaErrorInvalidSymbol;
-    return has("GetLastError") || has("PeekAt") ? cudaErrorLaunchOutOfResources
-                                                : cudaErrorInvalidValue;
+    static const struct {
+        cudaError_t error;
+        std::vector<const char *> parts;
+    } list[] = {
+        {cudaErrorMemoryAllocation, {"Malloc", "Alloc", "Create", "HostRegister", "Instantiate"}},
+        {cudaErrorLaunchOutOfResources, {"LaunchKernel", "LastError"}},
+        {cudaErrorLaunchFailure, {"Synchronize", "Query"}},
+        {cudaErrorNoDevice, {"GetDeviceCount"}},
+        {cudaErrorInvalidDevice, {"SetDevice", "DeviceGetAttribute", "Properties"}},
+        {cudaErrorInvalidSymbol, {"Symbol"}},
+    };
+    for (auto &[error, parts] : list)
+        for (const char *part : parts)
+            if (name.find(part) != std::string::npos) return error;
+    return cudaErrorInvalidValue;
 }
 
 static int error_by_name(const std::string &text)
 {
-#define CUDA_CPU_ERROR(number, name, description)                                                  \
-    if (text == #name || text == #number) return number;
-#include "errors.inc"
-#undef CUDA_CPU_ERROR
+    for (auto &e : errors)
+        if (text == e.name || text == std::to_string(e.number)) return e.number;
     return -1;
 }
 
 static std::vector<Injection> read_injections()
 {
     std::vector<Injection> list;
-    const char *value = getenv("CUDA_CPU_FAIL");
-    for (const char *p = value; p && *p;) {
-        std::string item(p, strcspn(p, ","));
-        p += item.size() + (p[item.size()] == ',');
-        size_t first = item.find(':'),
-               second = first == std::string::npos ? first : item.find(':', first + 1);
-        Injection i{item.substr(0, first), 0, 0};
-        if (i.name == "kernel") i.name = "cudaLaunchKernel";
-        if (first != std::string::npos) i.countdown = atol(item.c_str() + first + 1);
-        i.error = second == std::string::npos ? plausible_error(i.name)
-                                              : error_by_name(item.substr(second + 1));
-        if (i.countdown < 1 || i.error < 1)
-            bad_setting("CUDA_CPU_FAIL", value,
+    std::string value = text_setting("CUDA_CPU_FAIL", ""), item;
+    for (std::istringstream items(value); std::getline(items, item, ',');) {
+        char name[64] = "", error[64] = "";
+        long n = 0;
+        int parts = sscanf(item.c_str(), "%63[^:]:%ld:%63s", name, &n, error);
+        if (strcmp(name, "kernel") == 0) strcpy(name, "cudaLaunchKernel");
+        list.push_back({name, n, parts == 3 ? error_by_name(error) : plausible_error(name)});
+        if (n < 1 || list.back().error < 1)
+            bad_setting("CUDA_CPU_FAIL", value.c_str(),
                         "NAME:N[:ERROR], as in cudaMalloc:2 or kernel:1:700");
-        list.push_back(i);
     }
     return list;
 }
 
-cudaError_t injected(const char *name)
+static cudaError_t injected(const char *name)
 {
     static auto &list = *new std::vector<Injection>(read_injections());
     for (Injection &i : list)
@@ -163,15 +162,15 @@ cudaError_t injected(const char *name)
     return cudaSuccess;
 }
 
-static void at_first_call()
+static bool at_first_call()
 {
     install_handlers();
-    pthread_atfork(nullptr, nullptr, [] { state.forked = true; });
+    return pthread_atfork(nullptr, nullptr, [] { state.forked = true; }) == 0;
 }
 
 cudaError_t api_begin(const char *name, int flags)
 {
-    static bool once = (at_first_call(), true);
+    static bool once = at_first_call();
     (void)once;
     if (cudaError_t error = injected(name)) return error;
     if (flags & NO_DEVICE) return cudaSuccess;
@@ -189,24 +188,13 @@ cudaError_t api_begin(const char *name, int flags)
                                                    : cudaSuccess;
 }
 
-cudaError_t api_end(const char *name, cudaError_t error, const std::string &args)
+cudaError_t api_end(const char *name, int flags, cudaError_t error, const std::string &arguments)
 {
-    if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+    if (error && error != cudaErrorNotReady && !(flags & LAST_ERROR)) last_error = error;
     if (settings().log)
-        message("%s(%s) -> %d%s%s", name, args.c_str(), error, error ? " " : "",
+        message("%s(%s) -> %d%s%s", name, arguments.c_str(), error, error ? " " : "",
                 error ? cudaGetErrorName(error) : "");
     return error;
-}
-
-std::string arguments(const char *format, ...)
-{
-    if (!settings().log) return "";
-    char text[256];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    return text;
 }
 } // namespace cuda_cpu
 
@@ -214,38 +202,22 @@ using namespace cuda_cpu;
 
 const char *cudaGetErrorName(cudaError_t error)
 {
-    switch (error) {
-#define CUDA_CPU_ERROR(number, name, text)                                                         \
-    case number:                                                                                   \
-        return #name;
-#include "errors.inc"
-#undef CUDA_CPU_ERROR
-    }
+    for (auto &e : errors)
+        if (e.number == error) return e.name;
     return "unrecognized error code";
 }
 
 const char *cudaGetErrorString(cudaError_t error)
 {
-    switch (error) {
-#define CUDA_CPU_ERROR(number, name, text)                                                         \
-    case number:                                                                                   \
-        return text;
-#include "errors.inc"
-#undef CUDA_CPU_ERROR
-    }
+    for (auto &e : errors)
+        if (e.number == error) return e.text;
     return "unrecognized error code";
 }
 
-static cudaError_t get_last_error(const char *name, bool clear)
+API(cudaPeekAtLastError, NO_DEVICE | LAST_ERROR, (), ()) { return last_error; }
+
+// Reading clears it, even after a sticky error.
+API(cudaGetLastError, NO_DEVICE | LAST_ERROR, (), ())
 {
-    std::lock_guard<std::recursive_mutex> lock(api_mutex);
-    cudaError_t error = injected(name);
-    if (!error) error = last_error; // reading clears it even after a sticky error, as on a GPU
-    if (clear) last_error = cudaSuccess;
-    if (settings().log)
-        message("%s() -> %d%s%s", name, error, error ? " " : "",
-                error ? cudaGetErrorName(error) : "");
-    return error;
+    return std::exchange(last_error, cudaSuccess);
 }
-cudaError_t cudaGetLastError() { return get_last_error("cudaGetLastError", true); }
-cudaError_t cudaPeekAtLastError() { return get_last_error("cudaPeekAtLastError", false); }

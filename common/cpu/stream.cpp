@@ -5,31 +5,32 @@
 #include <time.h>
 
 #include <memory>
-#include <set>
 #include <vector>
 
-typedef std::function<cudaError_t()> Operation;
-
 struct CUgraphNode_st {
-    Operation run;
+    cuda_cpu::Operation run;
 };
+// Nodes run in the order in which they were added: each depends on earlier ones only.
 struct CUgraph_st {
     std::vector<std::shared_ptr<CUgraphNode_st>> nodes;
+    cudaGraphNode_t add(const cuda_cpu::Operation &operation)
+    {
+        nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{operation}));
+        return nodes.back().get();
+    }
 };
-struct CUgraphExec_st {
-    std::vector<std::shared_ptr<CUgraphNode_st>> nodes;
+struct CUgraphExec_st : CUgraph_st {
 };
 
 struct Capture {
     cudaStream_t origin;
     cudaStreamCaptureMode mode;
-    cudaGraph_t graph;
+    CUgraph_st graph;
     bool spoilt;
 };
 
 struct CUstream_st {
     unsigned flags;
-    int priority;
     Capture *capture;
     bool unjoined; // has captured work that no other stream waits for
 };
@@ -43,10 +44,10 @@ struct CUevent_st {
 
 namespace cuda_cpu
 {
-static auto &streams = *new std::set<cudaStream_t>();
-static auto &events = *new std::set<cudaEvent_t>();
-static auto &graphs = *new std::set<cudaGraph_t>();
-static auto &execs = *new std::set<cudaGraphExec_t>();
+static auto &streams = *new Handles<CUstream_st>(cudaErrorInvalidResourceHandle);
+static auto &events = *new Handles<CUevent_st>(cudaErrorInvalidResourceHandle);
+static auto &graphs = *new Handles<CUgraph_st>(cudaErrorInvalidValue);
+static auto &execs = *new Handles<CUgraphExec_st>(cudaErrorInvalidValue);
 static Capture *capture = nullptr; // the one under way
 
 static bool is_default(cudaStream_t s)
@@ -54,9 +55,11 @@ static bool is_default(cudaStream_t s)
     return s == nullptr || s == cudaStreamLegacy || s == cudaStreamPerThread;
 }
 
+bool is_capturing(cudaStream_t s) { return streams.count(s) && s->capture; }
+
 cudaError_t check_stream(cudaStream_t s)
 {
-    return is_default(s) || streams.count(s) ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    return is_default(s) || streams.count(s) ? cudaSuccess : streams.unknown;
 }
 
 bool capture_forbids()
@@ -66,372 +69,189 @@ bool capture_forbids()
     return true;
 }
 
-cudaError_t stream_operation(cudaStream_t stream, Operation operation)
+cudaError_t enqueue(cudaStream_t stream, const Operation &operation)
 {
     if (cudaError_t error = check_stream(stream)) return error;
-    if (is_default(stream)) {
-        if (capture && stream != cudaStreamPerThread &&
-            !(capture->origin->flags & cudaStreamNonBlocking)) {
-            capture->spoilt = true;
-            return cudaErrorStreamCaptureImplicit;
-        }
-        return operation();
+    if (is_default(stream) && capture && stream != cudaStreamPerThread &&
+        !(capture->origin->flags & cudaStreamNonBlocking)) {
+        capture->spoilt = true;
+        return cudaErrorStreamCaptureImplicit;
     }
-    if (!stream->capture) return operation();
+    if (!is_capturing(stream)) return operation();
     if (stream->capture->spoilt) return cudaErrorStreamCaptureInvalidated;
     stream->unjoined = stream != stream->capture->origin;
-    stream->capture->graph->nodes.push_back(
-        std::make_shared<CUgraphNode_st>(CUgraphNode_st{operation}));
+    stream->capture->graph.add(operation);
     return cudaSuccess;
 }
-
-bool is_capturing(cudaStream_t s) { return !is_default(s) && streams.count(s) && s->capture; }
 } // namespace cuda_cpu
 
 using namespace cuda_cpu;
 
-static cudaError_t create_stream(const char *name, cudaStream_t *stream, unsigned flags,
-                                 int priority)
+API(cudaStreamCreateWithFlags, 0, (cudaStream_t *stream, unsigned flags), (stream, flags))
 {
-    return api(name, 0, arguments("%u, %d", flags, priority), [&]() -> cudaError_t {
-        if (!stream || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
-        *stream = new CUstream_st{flags,
-                                  priority > 0    ? 0
-                                  : priority < -5 ? -5
-                                                  : priority,
-                                  nullptr, false};
-        streams.insert(*stream);
-        return cudaSuccess;
-    });
+    if (flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
+    return streams.create(stream, {flags, nullptr, false});
 }
-cudaError_t cudaStreamCreate(cudaStream_t *s) { return create_stream("cudaStreamCreate", s, 0, 0); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
+API(cudaStreamCreate, 0, (cudaStream_t *s), (s)) { return do_cudaStreamCreateWithFlags(s, 0); }
+API(cudaStreamCreateWithPriority, 0, (cudaStream_t *stream, unsigned flags, int priority),
+    (stream, flags, priority))
 {
-    return create_stream("cudaStreamCreateWithFlags", s, flags, 0);
-}
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned flags, int priority)
-{
-    return create_stream("cudaStreamCreateWithPriority", s, flags, priority);
+    return do_cudaStreamCreateWithFlags(stream, flags);
 }
 
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+API(cudaDeviceGetStreamPriorityRange, 0, (int *least, int *greatest), (least, greatest))
 {
-    return api("cudaDeviceGetStreamPriorityRange", 0, "", [&] {
-        if (least) *least = 0;
-        if (greatest) *greatest = -5;
-        return cudaSuccess;
-    });
+    if (least) *least = 0;
+    if (greatest) *greatest = -5;
+    return cudaSuccess;
 }
 
-cudaError_t cudaStreamDestroy(cudaStream_t s)
+API(cudaStreamDestroy, 0, (cudaStream_t s), (s)) { return streams.destroy(s); }
+
+API(cudaStreamSynchronize, SYNC, (cudaStream_t s), (s))
 {
-    return api("cudaStreamDestroy", 0, arguments("%p", (void *)s), [&]() -> cudaError_t {
-        if (is_default(s) || !streams.erase(s)) return cudaErrorInvalidResourceHandle;
-        delete s;
-        return cudaSuccess;
-    });
+    if (!is_capturing(s)) return check_stream(s);
+    s->capture->spoilt = true;
+    return cudaErrorStreamCaptureUnsupported;
+}
+API(cudaStreamQuery, SYNC, (cudaStream_t s), (s)) { return do_cudaStreamSynchronize(s); }
+
+API(cudaStreamWaitEvent, 0, (cudaStream_t s, cudaEvent_t e, unsigned flags), (s, e, flags))
+{
+    if (check_stream(s) || !events.count(e)) return cudaErrorInvalidResourceHandle;
+    if (e->capture && e->capture == capture && !is_default(s)) s->capture = capture; // joins it
+    return cudaSuccess;
 }
 
-static cudaError_t wait_for_stream(const char *name, cudaStream_t s)
+API(cudaLaunchHostFunc, 0, (cudaStream_t s, cudaHostFn_t function, void *data), (s, function, data))
 {
-    return api(name, SYNC, arguments("%p", (void *)s), [&]() -> cudaError_t {
-        if (cudaError_t error = check_stream(s)) return error;
-        if (!is_capturing(s)) return cudaSuccess;
-        s->capture->spoilt = true;
-        return cudaErrorStreamCaptureUnsupported;
-    });
-}
-cudaError_t cudaStreamSynchronize(cudaStream_t s)
-{
-    return wait_for_stream("cudaStreamSynchronize", s);
-}
-cudaError_t cudaStreamQuery(cudaStream_t s) { return wait_for_stream("cudaStreamQuery", s); }
-
-cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned *flags)
-{
-    return api("cudaStreamGetFlags", 0, "", [&] {
-        return check_stream(s) ? cudaErrorInvalidResourceHandle
-                               : (*flags = is_default(s) ? 0 : s->flags, cudaSuccess);
-    });
-}
-cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority)
-{
-    return api("cudaStreamGetPriority", 0, "", [&] {
-        return check_stream(s) ? cudaErrorInvalidResourceHandle
-                               : (*priority = is_default(s) ? 0 : s->priority, cudaSuccess);
-    });
+    if (!function) return cudaErrorInvalidValue;
+    return enqueue(s, [=] { return function(data), cudaSuccess; });
 }
 
-cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
+API(cudaStreamAddCallback, 0,
+    (cudaStream_t s, cudaStreamCallback_t callback, void *data, unsigned flags),
+    (s, callback, data, flags))
 {
-    return api("cudaStreamWaitEvent", 0, arguments("%p, %p", (void *)s, (void *)e),
-               [&]() -> cudaError_t {
-                   if (check_stream(s) || !events.count(e)) return cudaErrorInvalidResourceHandle;
-                   if (!e->capture || e->capture != capture || is_default(s)) return cudaSuccess;
-                   s->capture = capture; // joins the capture
-                   return cudaSuccess;
-               });
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t function, void *data)
-{
-    return api("cudaLaunchHostFunc", 0, arguments("%p", (void *)s), [&]() -> cudaError_t {
-        if (!function) return cudaErrorInvalidValue;
-        return stream_operation(s, [=] { return function(data), cudaSuccess; });
-    });
-}
-
-cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t callback, void *data,
-                                  unsigned)
-{
-    return api("cudaStreamAddCallback", 0, arguments("%p", (void *)s), [&]() -> cudaError_t {
-        if (!callback) return cudaErrorInvalidValue;
-        return stream_operation(s, [=] { return callback(s, cudaSuccess, data), cudaSuccess; });
-    });
+    if (!callback) return cudaErrorInvalidValue;
+    return enqueue(s, [=] { return callback(s, cudaSuccess, data), cudaSuccess; });
 }
 
 // ---- Events ----
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
+API(cudaEventCreateWithFlags, 0, (cudaEvent_t *e, unsigned flags), (e, flags))
 {
-    return api("cudaEventCreateWithFlags", 0, arguments("%u", flags), [&]() -> cudaError_t {
-        if (!e) return cudaErrorInvalidValue;
-        *e = new CUevent_st{flags, false, {}, nullptr};
-        events.insert(*e);
-        return cudaSuccess;
-    });
+    return events.create(e, {flags, false, {}, nullptr});
+}
+API(cudaEventCreate, 0, (cudaEvent_t *e), (e)) { return do_cudaEventCreateWithFlags(e, 0); }
+
+API(cudaEventDestroy, 0, (cudaEvent_t e), (e)) { return events.destroy(e); }
+
+API(cudaEventRecord, 0, (cudaEvent_t e, cudaStream_t s), (e, s))
+{
+    if (!events.count(e) || check_stream(s)) return cudaErrorInvalidResourceHandle;
+    e->capture = is_capturing(s) ? s->capture : nullptr;
+    if (e->capture) s->unjoined = false; // the event stands for it
+    e->recorded = true;
+    clock_gettime(CLOCK_MONOTONIC, &e->time);
+    return cudaSuccess;
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t *e)
+API(cudaEventSynchronize, SYNC, (cudaEvent_t e), (e))
 {
-    return api("cudaEventCreate", 0, "", [&]() -> cudaError_t {
-        if (!e) return cudaErrorInvalidValue;
-        *e = new CUevent_st{0, false, {}, nullptr};
-        events.insert(*e);
-        return cudaSuccess;
-    });
+    if (!events.count(e)) return events.unknown;
+    return e->capture ? cudaErrorCapturedEvent : cudaSuccess;
 }
+API(cudaEventQuery, SYNC, (cudaEvent_t e), (e)) { return do_cudaEventSynchronize(e); }
 
-cudaError_t cudaEventDestroy(cudaEvent_t e)
+API(cudaEventElapsedTime, 0, (float *ms, cudaEvent_t a, cudaEvent_t b), (ms, a, b))
 {
-    return api("cudaEventDestroy", 0, arguments("%p", (void *)e), [&]() -> cudaError_t {
-        if (!events.erase(e)) return cudaErrorInvalidResourceHandle;
-        delete e;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
-{
-    return api("cudaEventRecord", 0, arguments("%p, %p", (void *)e, (void *)s),
-               [&]() -> cudaError_t {
-                   if (!events.count(e) || check_stream(s)) return cudaErrorInvalidResourceHandle;
-                   e->capture = is_capturing(s) ? s->capture : nullptr;
-                   if (e->capture) s->unjoined = false; // the event stands for it
-                   e->recorded = true;
-                   clock_gettime(CLOCK_MONOTONIC, &e->time);
-                   return cudaSuccess;
-               });
-}
-
-static cudaError_t wait_for_event(const char *name, cudaEvent_t e)
-{
-    return api(name, SYNC, arguments("%p", (void *)e), [&]() -> cudaError_t {
-        if (!events.count(e)) return cudaErrorInvalidResourceHandle;
-        return e->capture ? cudaErrorCapturedEvent : cudaSuccess;
-    });
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t e)
-{
-    return wait_for_event("cudaEventSynchronize", e);
-}
-cudaError_t cudaEventQuery(cudaEvent_t e) { return wait_for_event("cudaEventQuery", e); }
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b)
-{
-    return api("cudaEventElapsedTime", 0, arguments("%p, %p", (void *)a, (void *)b),
-               [&]() -> cudaError_t {
-                   if (!ms) return cudaErrorInvalidValue;
-                   for (cudaEvent_t e : {a, b})
-                       if (!events.count(e) || !e->recorded || e->flags & cudaEventDisableTiming)
-                           return cudaErrorInvalidResourceHandle;
-                   *ms = (float)((double)(b->time.tv_sec - a->time.tv_sec) * 1e3 +
-                                 (double)(b->time.tv_nsec - a->time.tv_nsec) * 1e-6);
-                   return cudaSuccess;
-               });
+    for (cudaEvent_t e : {a, b})
+        if (!events.count(e) || !e->recorded || e->flags & cudaEventDisableTiming)
+            return cudaErrorInvalidResourceHandle;
+    return give(ms, (float)((double)(b->time.tv_sec - a->time.tv_sec) * 1e3 +
+                            (double)(b->time.tv_nsec - a->time.tv_nsec) * 1e-6));
 }
 
 // ---- Graphs ----
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
+API(cudaStreamBeginCapture, 0, (cudaStream_t s, cudaStreamCaptureMode mode), (s, mode))
 {
-    return api("cudaStreamBeginCapture", 0, arguments("%p, %d", (void *)s, mode),
-               [&]() -> cudaError_t {
-                   if (is_default(s)) return cudaErrorStreamCaptureUnsupported;
-                   if (check_stream(s)) return cudaErrorInvalidResourceHandle;
-                   if (capture) return cudaErrorIllegalState;
-                   capture = s->capture = new Capture{s, mode, new CUgraph_st(), false};
-                   return cudaSuccess;
-               });
+    if (is_default(s)) return cudaErrorStreamCaptureUnsupported;
+    if (check_stream(s)) return cudaErrorInvalidResourceHandle;
+    if (capture) return cudaErrorIllegalState;
+    capture = s->capture = new Capture{s, mode, {}, false};
+    return cudaSuccess;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
+API(cudaStreamEndCapture, 0, (cudaStream_t s, cudaGraph_t *graph), (s, graph))
 {
-    return api("cudaStreamEndCapture", 0, arguments("%p", (void *)s), [&]() -> cudaError_t {
-        if (!graph) return cudaErrorInvalidValue;
-        *graph = nullptr;
-        if (!is_capturing(s)) return cudaErrorIllegalState;
-        if (s->capture->origin != s) return cudaErrorStreamCaptureUnmatched;
-        cudaError_t error = capture->spoilt ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
-        for (cudaStream_t t : streams) {
-            if (t->capture != capture) continue;
-            if (!error && t->unjoined) error = cudaErrorStreamCaptureUnjoined;
-            t->capture = nullptr;
-            t->unjoined = false;
-        }
-        for (cudaEvent_t e : events)
-            if (e->capture == capture) e->capture = nullptr;
-        if (error) {
-            delete capture->graph;
-        } else {
-            *graph = capture->graph;
-            graphs.insert(*graph);
-        }
-        delete capture;
-        capture = nullptr;
-        return error;
-    });
+    if (!graph) return cudaErrorInvalidValue;
+    *graph = nullptr;
+    if (!is_capturing(s)) return cudaErrorIllegalState;
+    if (s->capture->origin != s) return cudaErrorStreamCaptureUnmatched;
+    cudaError_t error = capture->spoilt ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    for (cudaStream_t t : streams) {
+        if (t->capture != capture) continue;
+        if (!error && t->unjoined) error = cudaErrorStreamCaptureUnjoined;
+        t->capture = nullptr;
+        t->unjoined = false;
+    }
+    for (cudaEvent_t e : events)
+        if (e->capture == capture) e->capture = nullptr;
+    if (!error) graphs.create(graph, capture->graph);
+    delete capture;
+    capture = nullptr;
+    return error;
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *status)
+API(cudaGraphCreate, 0, (cudaGraph_t *g, unsigned flags), (g, flags))
 {
-    return api("cudaStreamIsCapturing", 0, arguments("%p", (void *)s), [&]() -> cudaError_t {
-        if (!status || check_stream(s)) return cudaErrorInvalidValue;
-        *status = !is_capturing(s)     ? cudaStreamCaptureStatusNone
-                  : s->capture->spoilt ? cudaStreamCaptureStatusInvalidated
-                                       : cudaStreamCaptureStatusActive;
-        return cudaSuccess;
-    });
+    return graphs.create(g, {});
 }
 
-cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned)
+API(cudaGraphAddKernelNode, 0,
+    (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t n,
+     const cudaKernelNodeParams *params),
+    (node, graph, dependencies, n, params))
 {
-    return api("cudaGraphCreate", 0, "", [&]() -> cudaError_t {
-        if (!graph) return cudaErrorInvalidValue;
-        graphs.insert(*graph = new CUgraph_st());
-        return cudaSuccess;
-    });
-}
-
-// Nodes run in the order in which they were added: a node can only depend on earlier ones.
-static cudaError_t add_node(const char *name, cudaGraphNode_t *node, cudaGraph_t graph,
-                            const cudaGraphNode_t *dependencies, size_t n, Operation operation)
-{
-    return api(name, 0, arguments("%p", (void *)graph), [&]() -> cudaError_t {
-        if (!node || !graphs.count(graph) || !operation || (n && !dependencies))
-            return cudaErrorInvalidValue;
-        for (size_t i = 0; i < n; i++) {
-            bool known = false;
-            for (auto &other : graph->nodes) known |= other.get() == dependencies[i];
-            if (!known) return cudaErrorInvalidValue;
-        }
-        graph->nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{operation}));
-        *node = graph->nodes.back().get();
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                   const cudaGraphNode_t *dependencies, size_t n,
-                                   const cudaKernelNodeParams *p)
-{
+    if (!node || !graphs.count(graph) || !params || (n && !dependencies))
+        return cudaErrorInvalidValue;
     Operation operation;
-    cudaError_t error = p ? capture_kernel(p->func, p->gridDim, p->blockDim, p->kernelParams,
-                                           p->sharedMemBytes, &operation)
-                          : cudaErrorInvalidValue;
-    if (error) operation = nullptr;
-    return add_node("cudaGraphAddKernelNode", node, graph, dependencies, n, operation);
+    cudaError_t error = launch_operation(*params, &operation);
+    if (!error) *node = graph->add(operation);
+    return error;
 }
 
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                  const cudaGraphNode_t *dependencies, size_t n)
+API(cudaGraphGetNodes, 0, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count),
+    (graph, nodes, count))
 {
-    return add_node("cudaGraphAddEmptyNode", node, graph, dependencies, n,
-                    [] { return cudaSuccess; });
+    if (!graphs.count(graph) || !count) return cudaErrorInvalidValue;
+    if (!nodes || *count > graph->nodes.size()) *count = graph->nodes.size();
+    for (size_t i = 0; nodes && i < *count; i++) nodes[i] = graph->nodes[i].get();
+    return cudaSuccess;
 }
 
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
-                                     const cudaGraphNode_t *dependencies, size_t n, void *dst,
-                                     const void *src, size_t count, cudaMemcpyKind kind)
+API(cudaGraphInstantiate, 0, (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags),
+    (exec, graph, flags))
 {
-    return add_node("cudaGraphAddMemcpyNode1D", node, graph, dependencies, n,
-                    [=] { return copy(dst, src, count, kind); });
+    return graphs.count(graph) ? execs.create(exec, {*graph}) : cudaErrorInvalidValue;
+}
+API(cudaGraphInstantiateWithFlags, 0,
+    (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags), (exec, graph, flags))
+{
+    return do_cudaGraphInstantiate(exec, graph, flags);
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+API(cudaGraphLaunch, 0, (cudaGraphExec_t exec, cudaStream_t s), (exec, s))
 {
-    return api("cudaGraphGetNodes", 0, "", [&]() -> cudaError_t {
-        if (!graphs.count(graph) || !count) return cudaErrorInvalidValue;
-        for (size_t i = 0; nodes && i < graph->nodes.size() && i < *count; i++)
-            nodes[i] = graph->nodes[i].get();
-        if (!nodes || *count > graph->nodes.size()) *count = graph->nodes.size();
+    if (!execs.count(exec)) return cudaErrorInvalidValue;
+    return enqueue(s, [nodes = exec->nodes]() -> cudaError_t {
+        for (auto &node : nodes)
+            if (cudaError_t error = node->run()) return error;
         return cudaSuccess;
     });
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
-{
-    return api("cudaGraphInstantiate", 0, "", [&]() -> cudaError_t {
-        if (!exec || !graphs.count(graph)) return cudaErrorInvalidValue;
-        execs.insert(*exec = new CUgraphExec_st{graph->nodes});
-        return cudaSuccess;
-    });
-}
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaGraphNode_t *,
-                                 char *, size_t)
-{
-    return cudaGraphInstantiate(exec, graph, 0ull);
-}
-
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                          unsigned long long)
-{
-    return cudaGraphInstantiate(exec, graph, 0ull);
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
-{
-    return api("cudaGraphUpload", 0, "",
-               [&] { return execs.count(exec) ? cudaSuccess : cudaErrorInvalidValue; });
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
-{
-    return api("cudaGraphLaunch", 0, arguments("%p, %p", (void *)exec, (void *)s),
-               [&]() -> cudaError_t {
-                   if (!execs.count(exec)) return cudaErrorInvalidValue;
-                   return stream_operation(s, [nodes = exec->nodes]() -> cudaError_t {
-                       for (auto &node : nodes)
-                           if (cudaError_t error = node->run()) return error;
-                       return cudaSuccess;
-                   });
-               });
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-    return api("cudaGraphExecDestroy", 0, "", [&]() -> cudaError_t {
-        if (!execs.erase(exec)) return cudaErrorInvalidValue;
-        delete exec;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-    return api("cudaGraphDestroy", 0, "", [&]() -> cudaError_t {
-        if (!graphs.erase(graph)) return cudaErrorInvalidValue;
-        delete graph;
-        return cudaSuccess;
-    });
-}
+API(cudaGraphExecDestroy, 0, (cudaGraphExec_t exec), (exec)) { return execs.destroy(exec); }
+API(cudaGraphDestroy, 0, (cudaGraph_t graph), (graph)) { return graphs.destroy(graph); }

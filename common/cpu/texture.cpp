@@ -4,9 +4,7 @@
 
 #include <math.h>
 
-#include <set>
-
-#include "runtime.h"
+#include "memory.h"
 
 struct cudaArray {
     cudaChannelFormatDesc desc;
@@ -21,11 +19,11 @@ struct Texture {
     long width, height;
     size_t pitch;
     cudaChannelFormatDesc format;
-    int bytes, channels; // of one element; elements in a texel
-    cudaTextureDesc desc;
-    bool linear_memory;
+    cudaTextureDesc desc = {};
+    int bytes = 0, channels = 0; // of one element; elements in a texel
+    bool as_float = false;       // a fetch gives floats: what the elements are, or fractions
 };
-static auto &textures = *new std::set<Texture *>();
+static auto &textures = *new Handles<Texture>(cudaErrorInvalidValue);
 
 static int channels_of(const cudaChannelFormatDesc &d)
 {
@@ -64,18 +62,12 @@ static float number(const Texture &t, const char *p, int c)
 {
     if (!p) return t.desc.borderColor[c];
     p += c * t.bytes;
-    if (t.format.f == cudaChannelFormatKindFloat) {
-        float f;
-        memcpy(&f, p, 4);
-        return f;
-    }
-    bool is_signed = t.format.f == cudaChannelFormatKindSigned;
-    float scale = (float)((1u << (8 * t.bytes - (is_signed ? 1 : 0))) - 1);
-    float value =
-        t.bytes == 1
-            ? (is_signed ? (float)*(const signed char *)p : (float)*(const unsigned char *)p)
-            : (is_signed ? (float)*(const short *)p : (float)*(const unsigned short *)p);
-    return fmaxf(value / scale, -1.0f);
+    if (t.format.f == cudaChannelFormatKindFloat) return *(const float *)p;
+    if (t.format.f == cudaChannelFormatKindUnsigned)
+        return t.bytes == 1 ? *(const unsigned char *)p / 255.0f
+                            : *(const unsigned short *)p / 65535.0f;
+    return fmaxf(t.bytes == 1 ? *(const signed char *)p / 127.0f : *(const short *)p / 32767.0f,
+                 -1.0f);
 }
 
 // Position of a sample: the texel below it, and the weight of the next one in steps of 1/256.
@@ -86,172 +78,130 @@ static long split(float x, float *weight)
     return (long)below;
 }
 
-void texture_read(cudaTextureObject_t object, Coordinates c, float x, float y, int index,
+void texture_read(cudaTextureObject_t object, Coordinates c, double x_or_index, float y,
                   bool as_float, int bytes, int channels, void *out)
 {
     const Texture &t = *(const Texture *)object;
-    bool fraction =
-        t.desc.readMode == cudaReadModeNormalizedFloat || t.format.f == cudaChannelFormatKindFloat;
-    if (!object || fraction != as_float || channels != t.channels ||
-        (!fraction && bytes != t.bytes))
+    if (!object || t.as_float != as_float || channels != t.channels ||
+        (!as_float && bytes != t.bytes))
         kernel_fault(cudaErrorLaunchFailure, "the type of this texture fetch is not the texture's");
-    float *numbers = (float *)out;
-    const char *p;
-    if (c == texture_index) {
-        p = index >= 0 && index < t.width ? t.data + (size_t)index * (size_t)(t.bytes * t.channels)
-                                          : nullptr;
-        if (!p) {
-            memset(out, 0, (size_t)(bytes * channels));
-            return;
-        }
-    } else {
-        if (t.desc.normalizedCoords) x *= (float)t.width, y *= (float)t.height;
-        if (c == texture_1d) y = 0.5f;
-        if (t.desc.filterMode == cudaFilterModeLinear) {
-            float a, b;
-            long i = split(x - 0.5f, &a), j = split(y - 0.5f, &b);
-            const char *p00 = texel(t, i, j), *p10 = texel(t, i + 1, j), *p01 = texel(t, i, j + 1),
-                       *p11 = texel(t, i + 1, j + 1);
-            if (b == 0) p01 = p00, p11 = p10; // so that infinity or NaN beyond does not leak in
-            if (a == 0) p10 = p00, p11 = p01;
-            for (int k = 0; k < channels; k++)
-                numbers[k] = (1 - b) * ((1 - a) * number(t, p00, k) + a * number(t, p10, k)) +
-                             b * ((1 - a) * number(t, p01, k) + a * number(t, p11, k));
-            return;
-        }
-        p = texel(t, (long)floorf(x), (long)floorf(y));
+    float *numbers = (float *)out, x = (float)x_or_index;
+    if (t.desc.normalizedCoords) x *= (float)t.width, y *= (float)t.height;
+    if (c == texture_1d) y = 0.5f;
+    if (c != texture_index && t.desc.filterMode == cudaFilterModeLinear) {
+        float a, b;
+        long i = split(x - 0.5f, &a), j = split(y - 0.5f, &b);
+        const char *p00 = texel(t, i, j), *p10 = texel(t, i + 1, j), *p01 = texel(t, i, j + 1),
+                   *p11 = texel(t, i + 1, j + 1);
+        if (b == 0) p01 = p00, p11 = p10; // so that infinity or NaN beyond does not leak in
+        if (a == 0) p10 = p00, p11 = p01;
+        for (int k = 0; k < channels; k++)
+            numbers[k] = (1 - b) * ((1 - a) * number(t, p00, k) + a * number(t, p10, k)) +
+                         b * ((1 - a) * number(t, p01, k) + a * number(t, p11, k));
+        return;
     }
-    if (fraction)
-        for (int k = 0; k < channels; k++) numbers[k] = number(t, p, k);
-    else if (p)
-        memcpy(out, p, (size_t)(bytes * channels));
-    else
+    long i = (long)x_or_index;
+    bool outside = c == texture_index && (i < 0 || i >= t.width); // reads 0
+    const char *p = c == texture_index ? t.data + i * t.bytes * channels
+                                       : texel(t, (long)floorf(x), (long)floorf(y));
+    if (outside || (!p && !as_float))
         memset(out, 0, (size_t)(bytes * channels));
+    else if (as_float)
+        for (int k = 0; k < channels; k++) numbers[k] = number(t, p, k);
+    else
+        memcpy(out, p, (size_t)(bytes * channels));
 }
 
 // Can this be a texture? Fills t in as far as it goes.
 static bool describe(Texture &t, const cudaResourceDesc &r, const cudaTextureDesc &d)
 {
-    t.desc = d;
-    t.height = 1;
     if (r.resType == cudaResourceTypeArray && r.res.array.array) {
         const cudaArray &a = *r.res.array.array;
-        t.data = (const char *)a.data;
-        t.format = a.desc;
-        t.width = (long)a.width;
-        t.height = a.height ? (long)a.height : 1;
-        t.pitch = a.width * a.texel;
+        t = {(char *)a.data, (long)a.width, (long)a.height, a.width * a.texel, a.desc};
     } else if (r.resType == cudaResourceTypeLinear) {
-        t.data = (const char *)r.res.linear.devPtr;
-        t.format = r.res.linear.desc;
-        t.linear_memory = true;
-    } else if (r.resType == cudaResourceTypePitch2D) {
-        t.data = (const char *)r.res.pitch2D.devPtr;
-        t.format = r.res.pitch2D.desc;
-        t.width = (long)r.res.pitch2D.width;
-        t.height = (long)r.res.pitch2D.height;
-        t.pitch = r.res.pitch2D.pitchInBytes;
-        if (t.pitch % 32) return false;
-    } else {
-        return false;
+        auto &l = r.res.linear;
+        int bits = l.desc.x * channels_of(l.desc);
+        t = {(char *)l.devPtr, bits ? (long)(l.sizeInBytes * 8 / (size_t)bits) : 0, 1, 0, l.desc};
+    } else if (r.resType == cudaResourceTypePitch2D && r.res.pitch2D.pitchInBytes % 32 == 0) {
+        auto &p = r.res.pitch2D;
+        t = {(char *)p.devPtr, (long)p.width, (long)p.height, p.pitchInBytes, p.desc};
     }
-    if (!valid_format(t.format) || !t.data || is_host_pointer(t.data) || (size_t)t.data % 512)
+    if (!t.data || !valid_format(t.format) || is_host_pointer(t.data) || (size_t)t.data % 512)
         return false;
+    bool is_float = t.format.f == cudaChannelFormatKindFloat;
+    t.desc = d;
     t.bytes = t.format.x / 8;
     t.channels = channels_of(t.format);
-    if (t.linear_memory)
-        t.width = (long)(r.res.linear.sizeInBytes / (size_t)(t.bytes * t.channels));
-    bool integers = t.format.f != cudaChannelFormatKindFloat;
-    if (integers && d.readMode == cudaReadModeNormalizedFloat && t.bytes == 4) return false;
-    if (integers && d.readMode == cudaReadModeElementType && d.filterMode == cudaFilterModeLinear)
-        return false;
-    for (cudaTextureAddressMode &mode :
-         t.desc.addressMode) // wrap and mirror exist for normalised coordinates only
+    t.as_float = is_float || d.readMode == cudaReadModeNormalizedFloat;
+    for (cudaTextureAddressMode &mode : t.desc.addressMode) // exist for normalised coordinates only
         if (!d.normalizedCoords && (mode == cudaAddressModeWrap || mode == cudaAddressModeMirror))
             mode = cudaAddressModeClamp;
-    return true;
+    if (t.as_float) return is_float || t.bytes < 4;
+    return d.filterMode == cudaFilterModePoint;
 }
 } // namespace cuda_cpu
 
 using namespace cuda_cpu;
 
-cudaError_t cudaCreateTextureObject(cudaTextureObject_t *object, const cudaResourceDesc *resource,
-                                    const cudaTextureDesc *desc, const cudaResourceViewDesc *view)
+API(cudaCreateTextureObject, 0,
+    (cudaTextureObject_t *object, const cudaResourceDesc *resource, const cudaTextureDesc *desc,
+     const cudaResourceViewDesc *view),
+    (object, resource, desc, view))
 {
-    return api("cudaCreateTextureObject", 0, "", [&]() -> cudaError_t {
-        Texture t = {};
-        if (!object || !resource || !desc || view || !describe(t, *resource, *desc))
-            return cudaErrorInvalidValue;
-        Texture *kept = new Texture(t);
-        textures.insert(kept);
-        *object = (cudaTextureObject_t)kept;
-        return cudaSuccess;
-    });
+    Texture t = {};
+    if (!object || !resource || !desc || view || !describe(t, *resource, *desc))
+        return cudaErrorInvalidValue;
+    return textures.create((Texture **)object, t);
 }
 
-cudaError_t cudaDestroyTextureObject(cudaTextureObject_t object)
+API(cudaDestroyTextureObject, 0, (cudaTextureObject_t object), (object))
 {
-    return api("cudaDestroyTextureObject", 0, "", [&]() -> cudaError_t {
-        if (!textures.erase((Texture *)object)) return object ? cudaErrorInvalidValue : cudaSuccess;
-        delete (Texture *)object;
-        return cudaSuccess;
-    });
+    return object ? textures.destroy((Texture *)object) : cudaSuccess;
 }
 
-cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width,
-                            size_t height, unsigned flags, const char *file, int line)
+API(cudaMallocArray, NO_CAPTURE,
+    (cudaArray_t *array, const cudaChannelFormatDesc *desc, size_t width, size_t height,
+     unsigned flags, At at),
+    (array, desc, width, height, flags, at))
 {
-    return api("cudaMallocArray", 0, arguments("%zu, %zu", width, height), [&]() -> cudaError_t {
-        if (!array || !desc || !valid_format(*desc) || !width || flags)
-            return cudaErrorInvalidValue;
-        cudaArray a = {*desc, width, height, (size_t)(channels_of(*desc) * desc->x / 8), nullptr};
-        cudaError_t error =
-            cudaMalloc(&a.data, width * (height ? height : 1) * a.texel, file, line);
-        if (!error) *array = new cudaArray(a);
-        return error;
-    });
+    if (!array || !desc || !valid_format(*desc) || !width || flags) return cudaErrorInvalidValue;
+    size_t texel = (size_t)(channels_of(*desc) * desc->x / 8), rows = height ? height : 1;
+    cudaArray a = {*desc, width, rows, texel, nullptr};
+    cudaError_t error = allocate(&a.data, width * rows * texel, DEVICE, at);
+    if (!error) *array = new cudaArray(a);
+    return error;
 }
 
-cudaError_t cudaFreeArray(cudaArray_t array)
+API(cudaFreeArray, SYNC | NO_CAPTURE, (cudaArray_t array), (array))
 {
-    return api("cudaFreeArray", 0, arguments("%p", (void *)array), [&]() -> cudaError_t {
-        if (!array) return cudaSuccess;
-        cudaError_t error = cudaFree(array->data);
-        if (!error) delete array;
-        return error;
-    });
+    if (!array) return cudaSuccess;
+    cudaError_t error = release(array->data, false);
+    if (!error) delete array;
+    return error;
 }
 
-// x and width count bytes.
+// Where in the array a copy begins, null when it does not fit. x and width count bytes.
 static char *inside(const cudaArray *a, size_t x, size_t y, size_t width, size_t height)
 {
-    size_t pitch = a ? a->width * a->texel : 0, rows = a && a->height ? a->height : 1;
-    return !a || x + width > pitch || y + height > rows ? nullptr : (char *)a->data + y * pitch + x;
+    if (!a || x + width > a->width * a->texel || y + height > a->height) return nullptr;
+    return (char *)a->data + y * a->width * a->texel + x;
 }
 
-cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch,
-                                size_t width, size_t height, cudaMemcpyKind kind)
+API(cudaMemcpy2DToArray, SYNC | NO_CAPTURE,
+    (cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch, size_t width,
+     size_t height, cudaMemcpyKind kind),
+    (dst, x, y, src, spitch, width, height, kind))
 {
     char *p = inside(dst, x, y, width, height);
-    return p ? cudaMemcpy2D(p, dst->width * dst->texel, src, spitch, width, height, kind)
-             : api("cudaMemcpy2DToArray", 0, "", [] { return cudaErrorInvalidValue; });
+    return p ? copy_2d(p, dst->width * dst->texel, src, spitch, width, height, kind)
+             : cudaErrorInvalidValue;
 }
 
-cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
-                                  size_t y, size_t width, size_t height, cudaMemcpyKind kind)
-{
-    char *p = inside(src, x, y, width, height);
-    return p ? cudaMemcpy2D(dst, dpitch, p, src->width * src->texel, width, height, kind)
-             : api("cudaMemcpy2DFromArray", 0, "", [] { return cudaErrorInvalidValue; });
-}
-
-// Rows lie one after another without a gap.
-cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t size,
-                              cudaMemcpyKind kind)
+// Rows lie one after another without a gap; copy_2d checks the end of the array.
+API(cudaMemcpyToArray, SYNC | NO_CAPTURE,
+    (cudaArray_t dst, size_t x, size_t y, const void *src, size_t size, cudaMemcpyKind kind),
+    (dst, x, y, src, size, kind))
 {
     char *p = inside(dst, x, y, 0, 0);
-    size_t all = dst ? dst->width * dst->texel * (dst->height ? dst->height : 1) : 0;
-    bool fits = p && size <= all - (size_t)(p - (char *)dst->data);
-    return fits ? cudaMemcpy(p, src, size, kind)
-                : api("cudaMemcpyToArray", 0, "", [] { return cudaErrorInvalidValue; });
+    return p ? copy_2d(p, size, src, size, size, 1, kind) : cudaErrorInvalidValue;
 }

@@ -4,47 +4,19 @@
 #pragma GCC system_header
 #include "api.h"
 
-enum cudaChannelFormatKind {
-    cudaChannelFormatKindSigned,
-    cudaChannelFormatKindUnsigned,
-    cudaChannelFormatKindFloat,
-    cudaChannelFormatKindNone
-};
 struct cudaChannelFormatDesc {
-    int x, y, z, w;
+    int x, y, z, w; // bits of each channel
     cudaChannelFormatKind f;
 };
-enum cudaResourceType {
-    cudaResourceTypeArray,
-    cudaResourceTypeMipmappedArray,
-    cudaResourceTypeLinear,
-    cudaResourceTypePitch2D
-};
-enum cudaTextureAddressMode {
-    cudaAddressModeWrap,
-    cudaAddressModeClamp,
-    cudaAddressModeMirror,
-    cudaAddressModeBorder
-};
-enum cudaTextureFilterMode { cudaFilterModePoint, cudaFilterModeLinear };
-enum { cudaArrayDefault = 0 };
-
 struct cudaResourceDesc {
     cudaResourceType resType;
     union {
-        struct {
-            cudaArray_t array;
-        } array;
-        struct {
-            void *devPtr;
-            cudaChannelFormatDesc desc;
-            size_t sizeInBytes;
-        } linear;
-        struct {
-            void *devPtr;
-            cudaChannelFormatDesc desc;
-            size_t width, height, pitchInBytes;
-        } pitch2D;
+        // clang-format off
+        struct { cudaArray_t array; } array;
+        struct { void *devPtr; cudaChannelFormatDesc desc; size_t sizeInBytes; } linear;
+        struct { void *devPtr; cudaChannelFormatDesc desc;
+                 size_t width, height, pitchInBytes; } pitch2D;
+        // clang-format on
     } res;
 };
 struct cudaTextureDesc {
@@ -63,8 +35,6 @@ cudaError_t cudaMallocArray(cudaArray_t *array, const cudaChannelFormatDesc *des
 cudaError_t cudaFreeArray(cudaArray_t array);
 cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch,
                                 size_t width, size_t height, cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
-                                  size_t y, size_t width, size_t height, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t x, size_t y, const void *src, size_t size,
                               cudaMemcpyKind kind);
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t *texture, const cudaResourceDesc *resource,
@@ -75,8 +45,8 @@ namespace cuda_cpu
 {
 enum Coordinates { texture_index, texture_1d, texture_2d }; // tex1Dfetch, tex1D, tex2D
 // Reads `channels` elements of `bytes` bytes each.
-void texture_read(cudaTextureObject_t texture, Coordinates c, float x, float y, int index,
-                  bool as_float, int bytes, int channels, void *out);
+void texture_read(cudaTextureObject_t texture, Coordinates c, double x, float y, bool as_float,
+                  int bytes, int channels, void *out);
 
 template <class T, bool = std::is_arithmetic_v<T>> struct Texel {
     typedef T Element;
@@ -88,11 +58,11 @@ template <class T> struct Texel<T, false> {
     static_assert(channels != 3, "a texture has 1, 2 or 4 channels");
 };
 
-template <class T> T fetch(cudaTextureObject_t texture, Coordinates c, float x, float y, int index)
+template <class T> T fetch(cudaTextureObject_t texture, Coordinates c, double x, float y)
 {
     typedef typename Texel<T>::Element Element;
     T value;
-    texture_read(texture, c, x, y, index, std::is_floating_point_v<Element>, sizeof(Element),
+    texture_read(texture, c, x, y, std::is_floating_point_v<Element>, sizeof(Element),
                  Texel<T>::channels, &value);
     return value;
 }
@@ -115,22 +85,13 @@ inline cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
 
 template <class T> T tex1Dfetch(cudaTextureObject_t t, int i)
 {
-    return cuda_cpu::fetch<T>(t, cuda_cpu::texture_index, 0, 0, i);
+    return cuda_cpu::fetch<T>(t, cuda_cpu::texture_index, i, 0);
 }
 template <class T> T tex1D(cudaTextureObject_t t, float x)
 {
-    return cuda_cpu::fetch<T>(t, cuda_cpu::texture_1d, x, 0, 0);
+    return cuda_cpu::fetch<T>(t, cuda_cpu::texture_1d, x, 0.5f);
 }
 template <class T> T tex2D(cudaTextureObject_t t, float x, float y)
 {
-    return cuda_cpu::fetch<T>(t, cuda_cpu::texture_2d, x, y, 0);
-}
-template <class T> void tex1Dfetch(T *value, cudaTextureObject_t t, int i)
-{
-    *value = tex1Dfetch<T>(t, i);
-}
-template <class T> void tex1D(T *value, cudaTextureObject_t t, float x) { *value = tex1D<T>(t, x); }
-template <class T> void tex2D(T *value, cudaTextureObject_t t, float x, float y)
-{
-    *value = tex2D<T>(t, x, y);
+    return cuda_cpu::fetch<T>(t, cuda_cpu::texture_2d, x, y);
 }

@@ -66,7 +66,6 @@ int main()
 
     // Pinned, mapped, managed memory.
     int *pinned, *mapped, *managed;
-    cudaPointerAttributes a;
     OK(cudaHostAlloc(&pinned, sizeof h, cudaHostAllocMapped));
     OK(cudaHostGetDevicePointer(&mapped, pinned, 0));
     OK(cudaMallocManaged(&managed, sizeof h));
@@ -76,12 +75,6 @@ int main()
     increment<<<1, 128>>>(managed, N);
     OK(cudaDeviceSynchronize());
     EXPECT(pinned[50] == 51 && managed[50] == 51);
-    OK(cudaPointerGetAttributes(&a, managed));
-    EXPECT(a.type == cudaMemoryTypeManaged);
-    OK(cudaPointerGetAttributes(&a, pinned));
-    EXPECT(a.type == cudaMemoryTypeHost);
-    OK(cudaPointerGetAttributes(&a, h));
-    EXPECT(a.type == cudaMemoryTypeUnregistered);
     OK(cudaFreeHost(pinned));
     OK(cudaFree(managed));
 

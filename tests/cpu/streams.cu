@@ -54,12 +54,10 @@ int main()
     FAILS(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, start, untimed));
 
     // Priorities.
-    int least, greatest, priority;
+    int least, greatest;
     OK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     EXPECT(least >= greatest);
     OK(cudaStreamCreateWithPriority(&low, cudaStreamNonBlocking, least));
-    OK(cudaStreamGetPriority(low, &priority));
-    EXPECT(priority == least);
     OK(cudaStreamDestroy(low));
 
     // A captured graph: nothing runs until it is launched, then as often as it is launched.
