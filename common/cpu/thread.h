@@ -62,43 +62,26 @@ template <class Body> void run_threads(const void *data)
     }
 }
 
-// __shared__ variables. nvcc-cpu turns `__shared__ float a[4];` into a reference to what shared_variable returns;
-// Tag is a type of its own for each declaration. The first thread of a block that comes by allocates.
+// __shared__ variables. nvcc-cpu turns `__shared__ float a[4], b;` into a struct S with these members, from which
+// their types and alignment come, and into references to what shared_variable<0>(&S::a, "a") and <1>(&S::b, "b")
+// return. The first thread of a block that comes by allocates.
 void *shared_allocate(const char *name, size_t size, size_t align);
 
-template <class T, class Tag> T &shared_variable(const char *name, size_t align = 1)
+template <int Index, class S, class T> T &shared_variable(T S::*, const char *name)
 {
     static __thread uint64_t serial;
     static __thread void *address;
     static_assert(sizeof(T) <= 48 << 10, "static __shared__ memory is at most 48 KiB a block");
     if (serial != block.serial) {
-        address = shared_allocate(name, sizeof(T), align > alignof(T) ? align : alignof(T));
+        address = shared_allocate(name, sizeof(T), alignof(S));
         serial = block.serial;
     }
     return *static_cast<T *>(address);
 }
-
-// extern __shared__ T name[];
-template <class T> T &shared_dynamic() { return *reinterpret_cast<T *>(block.dynamic_shared); }
-
-// The same declarations outside of a function, where a reference would be bound too early.
-template <class T, class Tag> struct SharedAtFileScope {
-    using Element = std::remove_extent_t<T>;
-    static T &get()
-    {
-        if constexpr (std::is_array_v<T> && std::extent_v<T> == 0)
-            return shared_dynamic<T>();
-        else
-            return shared_variable<T, Tag>("(at file scope)");
-    }
-    operator std::conditional_t<std::is_array_v<T>, Element *, T &>() const { return get(); }
-    template <class U> explicit operator U *() const { return (U *)get(); }
-    const SharedAtFileScope &operator=(const T &value) const
-    {
-        get() = value;
-        return *this;
-    }
-};
+template <class S, class T> T &shared_dynamic(T S::*, const char *) // extern __shared__ T name[];
+{
+    return *reinterpret_cast<T *>(block.dynamic_shared);
+}
 
 // A launch as the runtime sees it: the kernel with its arguments is `body`, known only through three functions.
 struct Launch {
@@ -151,19 +134,9 @@ template <class Call, class... P> void launch_with(Launch l, const Call &call, P
 // nvcc-cpu turns `kernel<<<grid, block>>>(a, b)` into
 //     launcher(configure(grid, block), "kernel", [=](auto find) { return find(kernel); },
 //              [=](auto&... args) { kernel(args...); })(a, b)
-// When the kernel is one function, its parameter types convert the arguments, as in a call; when it is a
-// template whose arguments are still to be deduced, the arguments are taken as they are.
-template <class Call, class... P> struct TypedLauncher {
-    Launch launch;
-    Call call;
-    void operator()(P... arguments) const { launch_with<Call, P...>(launch, call, arguments...); }
-    template <class... A> std::enable_if_t<(sizeof...(A) < sizeof...(P))> operator()(A... a) const
-    {
-        launch_with<Call, A...>(launch, call, a...); // the rest are default arguments
-    }
-};
-
-template <class Call> struct DeducedLauncher {
+// When the kernel is one function, its parameter types convert the arguments, as in a call; when it is overloaded, or
+// a template whose arguments are still to be deduced, the arguments are taken as they are.
+template <class Call> struct Launcher {
     Launch launch;
     Call call;
     template <class... A> void operator()(A... a) const
@@ -172,30 +145,33 @@ template <class Call> struct DeducedLauncher {
     }
 };
 
-template <class... P> struct Signature {
-    const void *address;
-};
-struct FindSignature {
-    template <class... P> Signature<P...> operator()(void (*kernel)(P...)) const
+template <class Call, class... P> struct TypedLauncher {
+    Launch launch;
+    Call call;
+    void operator()(P... a) const { launch_with<Call, P...>(launch, call, a...); }
+    template <class... A> std::enable_if_t<(sizeof...(A) < sizeof...(P))> operator()(A... a) const
     {
-        return {(const void *)kernel};
+        launch_with<Call, A...>(launch, call, a...); // the rest are default arguments
     }
 };
 
-template <class Call, class... P>
-TypedLauncher<Call, P...> typed_launcher(Launch l, Signature<P...> signature, Call call)
-{
-    l.kernel = signature.address;
-    return {l, call};
-}
+template <class Call> struct FindTypes {
+    Launch launch;
+    Call call;
+    template <class... P> TypedLauncher<Call, P...> operator()(void (*kernel)(P...))
+    {
+        launch.kernel = (const void *)kernel;
+        return {launch, call};
+    }
+};
 
 template <class Find, class Call> auto launcher(Launch l, const char *name, Find find, Call call)
 {
     l.name = name;
-    if constexpr (std::is_invocable_v<Find, FindSignature>)
-        return typed_launcher(l, find(FindSignature{}), call);
+    if constexpr (std::is_invocable_v<Find, FindTypes<Call>>)
+        return find(FindTypes<Call>{l, call});
     else
-        return DeducedLauncher<Call>{l, call};
+        return Launcher<Call>{l, call};
 }
 
 // One object for each kernel that is no template: lets cudaLaunchKernel call it from an array of pointers.
@@ -208,25 +184,19 @@ struct KernelEntry {
 };
 void register_kernel(KernelEntry *entry);
 
-template <class... P, size_t... I>
-void launch_from_array(Launch l, void **arguments, std::index_sequence<I...>)
-{
-    auto kernel = (void (*)(P...))l.kernel;
-    launch_with<decltype(kernel), P...>(
-        l, kernel, *static_cast<std::remove_reference_t<P> *>(arguments[I])...);
-}
-
 struct RegisterKernel : KernelEntry {
     template <class... P>
     RegisterKernel(void (*kernel)(P...), const char *kernel_name, unsigned bound = 1024)
+        : KernelEntry{(const void *)kernel, kernel_name, bound, from_array<P...>, nullptr}
     {
-        address = (const void *)kernel;
-        name = kernel_name;
-        most_threads = bound;
-        this->launch = [](Launch l, void **a) {
-            launch_from_array<P...>(l, a, std::index_sequence_for<P...>());
-        };
         register_kernel(this);
+    }
+    template <class... P> static void from_array(Launch l, void **next)
+    {
+        std::tuple<P...> arguments{*static_cast<P *>(*next++)...};
+        auto kernel = (void (*)(P...))l.kernel;
+        std::apply([&](P... p) { launch_with<decltype(kernel), P...>(l, kernel, p...); },
+                   arguments);
     }
 };
 

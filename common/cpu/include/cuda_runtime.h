@@ -19,17 +19,18 @@
 
 #include <utility>
 
-// In a .cu file rewrite.cpp reads the qualifiers; in a .cpp file, as with nvcc, they mean nothing.
-#ifndef __CUDACC__
 #define __host__
+#define __grid_constant__
+#define __cluster_dims__(...)
+#define __maxnreg__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __align__(n) __attribute__((aligned(n)))
+#ifndef __CUDACC__ // In a .cu file rewrite.cpp reads these; in a .cpp file, as with nvcc, they mean nothing.
 #define __device__
 #define __global__
 #define __constant__
 #define __managed__
-#define __forceinline__ inline __attribute__((always_inline))
-#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
-#define __grid_constant__
 #endif
 #define CUDARTAPI
 
