@@ -26,7 +26,7 @@ struct Token {
     std::string text;   // as read
     std::string out;    // as written
 };
-static std::vector<Token> tokens; // the last one is empty
+static std::vector<Token> tokens{{"", " ", ""}}; // at both ends one that equals no other
 static int size() { return (int)tokens.size(); }
 
 using List = std::initializer_list<const char *>;
@@ -39,57 +39,47 @@ static bool in_system_header = false;
 static std::string directive(const std::string &line)
 {
     static std::string user_file, included; // the latest ones
-    size_t open = line.find('"'), close = line.rfind('"');
-    if (line[1] == ' ' && isdigit((unsigned char)line[2]) && open < close) {
-        std::string name = line.substr(open + 1, close - open - 1);
+    char name[4096], flags[16] = "", pragma[16];
+    if (sscanf(line.c_str(), "# %*d \"%4095[^\"]\" %15[0-9 ]", name, flags) >= 1) {
         bool was_in_one = in_system_header; // a macro of a system header has the user's file's name
-        in_system_header = line.find(" 3", close) != std::string::npos && name != user_file;
-        if (!in_system_header) user_file = name;
-        if (in_system_header && !was_in_one) included = name;
+        in_system_header = strchr(flags, '3') && name != user_file;
+        if (!in_system_header)
+            user_file = name;
+        else if (!was_in_one)
+            included = name;
         // NVIDIA's own headers, where they are installed, are for its own compiler: all lead to this one.
-        size_t own = name.rfind("crt/host_defines.h");
-        if (own != std::string::npos && in_system_header) {
-            fprintf(stderr,
-                    "%s: error: this includes NVIDIA's %s, which the CPU backend does not have\n",
-                    user_file.c_str(), included.c_str());
+        if (in_system_header && strstr(name, "crt/host_defines.h")) {
+            std::cerr << user_file << ": error: this includes NVIDIA's " << included
+                      << ", which the CPU backend does not have\n";
             exit(1);
         }
     }
-    size_t word = line.find_first_not_of(" \t", 1);
-    if (word != std::string::npos && line.compare(word, 6, "pragma") == 0) {
-        size_t name = line.find_first_not_of(" \t", word + 6);
+    if (sscanf(line.c_str(), " # pragma %15s", pragma) == 1)
         for (const char *nvcc : {"unroll", "nounroll", "nv_", "diag_", "hd_warning"})
-            if (name != std::string::npos && line.compare(name, strlen(nvcc), nvcc) == 0) return "";
-    }
+            if (strncmp(pragma, nvcc, strlen(nvcc)) == 0) return "";
     return line;
 }
 
-static bool word_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
-}
+static bool digit(char c) { return c >= '0' && c <= '9'; }
+static bool word_char(char c) { return (c & 0x80) || isalnum(c) || c == '_' || c == '$'; }
 
 // The end of the token that starts at i. Of the operators only a few need to be told from their first character.
 static size_t end_of_token(const std::string &s, size_t i)
 {
     size_t end = i;
-    while (word_char(s[end]) ||
-           (s[end] == '\'' && isdigit((unsigned char)s[i]) && word_char(s[end + 1])))
-        end++;                                                           // 1'000 is one number
-    if (end > i && end - i <= 3 && s[end - 1] == 'R' && s[end] == '"') { // R"x(...)x"
-        size_t open = s.find('(', end);
-        std::string close = ")" + s.substr(end + 1, open - end - 1) + "\"";
-        end = s.find(close, open);
-        return end == std::string::npos ? s.size() : end + close.size();
-    }
-    if (end > i) return end;
     if (s[i] == '"' || s[i] == '\'') {
         for (end++; s[end] != s[i] && s[end] != '\n';) end += s[end] == '\\' ? 2 : 1;
         return end + 1;
     }
     for (const char *two : {"<<", "::", "->", "=="})
         if (s.compare(i, 2, two) == 0) return i + 2;
-    return i + 1;
+    if (!word_char(s[i])) return i + 1;
+    // A word, a number as 1'000, or a raw string as u8R"x(...)x"
+    while (word_char(s[end]) || (s[end] == '\'' && digit(s[i]) && word_char(s[end + 1]))) end++;
+    if (s[end] != '"' || s[end - 1] != 'R' || end - i > 3) return end;
+    size_t open = s.find('(', end);
+    std::string close = ")" + s.substr(end + 1, open - end - 1) + "\"";
+    return std::min(s.find(close, open), s.size() - close.size()) + close.size();
 }
 
 static void read_tokens(const std::string &s) // which ends in a newline
@@ -97,26 +87,23 @@ static void read_tokens(const std::string &s) // which ends in a newline
     std::string before;
     bool line_start = true;
     for (size_t i = 0, end; i < s.size(); i = end) {
-        end = i + 1;
         if (line_start && s[i] == '#') {
             end = s.find('\n', i);
             before += directive(s.substr(i, end - i));
-            if (in_system_header) { // nothing to rewrite up to the next line that starts with '#'
-                size_t next = std::min(s.find("\n#", end), s.size() - 1);
-                before.append(s, end, next - end);
-                end = next;
-            }
-        } else if (isspace((unsigned char)s[i])) {
+            if (!in_system_header) continue;
+            i = end; // there is nothing to rewrite up to the next line that starts with '#'
+            end = std::min(s.find("\n#", i), s.size() - 1);
+            before.append(s, i, end - i);
+        } else if (strchr(" \t\n\v\f\r", s[i])) {
+            end = i + 1;
             before += s[i];
             line_start |= s[i] == '\n';
         } else {
             end = end_of_token(s, i);
             std::string text = s.substr(i, end - i);
-            size_t third =
-                s.find_first_not_of(' ', end); // <<<, and << < as some formatters write it
-            if (text == "<<" && s[third] == '<' &&
-                !(tokens.size() && tokens.back().text == "operator")) {
-                text = "<<<";
+            size_t third = s.find_first_not_of(' ', end);
+            if (text == "<<" && s[third] == '<' && tokens.back().text != "operator") {
+                text = "<<<"; // some formatters write << <
                 end = third + 1;
             }
             tokens.push_back({before, text, text});
@@ -124,13 +111,14 @@ static void read_tokens(const std::string &s) // which ends in a newline
             line_start = false;
         }
     }
-    tokens.push_back({before, "", ""});
+    tokens.push_back({before, " ", ""});
 }
 
 // ---- Moving among tokens ----
 
+// Thrown when something has no end: it is left as it is, for g++ to report.
 struct NotFound {
-}; // thrown when something has no end: it is left as it is, for g++ to report
+};
 
 static bool is(int i, const char *text) { return i >= 0 && i < size() && tokens[i].text == text; }
 static bool one_of(int i, List list)
@@ -139,11 +127,8 @@ static bool one_of(int i, List list)
         if (is(i, text)) return true;
     return false;
 }
-static bool is_literal(int i)
-{
-    return i >= 0 && !tokens[i].text.empty() && strchr("\"'", tokens[i].text.back());
-}
-static bool is_word(int i) { return i >= 0 && word_char(tokens[i].text[0]) && !is_literal(i); }
+static bool is_literal(int i) { return strchr("\"'", tokens[i].text.back()); }
+static bool is_word(int i) { return word_char(tokens[i].text[0]) && !is_literal(i); }
 
 // The token that closes the bracket at i, or opens it. For < and > that are no brackets, i itself.
 static int partner(int i)
@@ -151,7 +136,7 @@ static int partner(int i)
     static const std::string brackets = "([{<)]}>";
     size_t own = brackets.find(tokens[i].text);
     int step = own < 4 ? 1 : -1, depth = 0;
-    for (int j = i; j >= 0 && j < size() - 1; j += step) {
+    for (int j = i; j >= 0 && j < size(); j += step) {
         size_t other = brackets.find(tokens[j].text);
         if (other == own)
             depth++;
@@ -201,11 +186,7 @@ static std::string fill(const char *pattern, std::initializer_list<std::string> 
     return s;
 }
 
-static std::string unique()
-{
-    static int number = 0;
-    return std::to_string(++number);
-}
+static int unique = 0;
 
 // ---- Launches ----
 
@@ -273,7 +254,7 @@ static void count_braces(int i)
 
 static int start_of_declaration(int i)
 {
-    while (i > 0 && !one_of(i - 1, {";", "{", "}"})) i--;
+    while (i > 1 && !one_of(i - 1, {";", "{", "}"})) i--;
     return i;
 }
 
@@ -308,7 +289,7 @@ static int open_of_parameters(int i)
     return 0;
 }
 
-// __shared__ variables at file scope, with the reference that each function which uses one gets.
+// __shared__ variables at file scope, each with the reference that a function which mentions it is to begin with.
 static std::map<std::string, std::string> shared_at_file_scope;
 
 static void rewrite_shared(int keyword)
@@ -319,22 +300,18 @@ static void rewrite_shared(int keyword)
         dynamic |= is(i, "extern");
         if (one_of(i, {"extern", "static", "__device__", "__shared__"})) tokens[i].out = "";
     }
-    std::string type = "cuda_cpu_shared_" + unique();
+    std::string type = "cuda_cpu_shared_" + std::to_string(++unique);
     tokens[start].out = "struct " + type + " { char cuda_cpu_first; " + tokens[start].out;
     tokens[semicolon].out = "; };";
     for (int n : declared_names(keyword + 1, semicolon)) {
-        std::string name = tokens[n].text,
-                    call = dynamic ? "dynamic(" : "variable<" + std::to_string(index++) + ">(";
-        std::string reference =
-            fill(" [[maybe_unused]] auto& $0 = ::cuda_cpu::shared_$1&$2::$0, \"$0\");",
-                 {name, call, type});
+        const char *pattern =
+            " [[maybe_unused]] auto& $0 = ::cuda_cpu::shared_variable<$2>(&$1::$0, \"$0\");";
+        if (dynamic) pattern = " [[maybe_unused]] auto& $0 = ::cuda_cpu::shared_dynamic(&$1::$0);";
         if (one_of(n + 1, {"=", "{"}))
-            reference =
-                " static_assert(false, \"a __shared__ variable cannot have an initial value\");";
-        if (in_function)
-            tokens[semicolon].out += reference;
-        else
-            shared_at_file_scope[name] = reference;
+            pattern = " static_assert(false, \"a __shared__ variable has no initial value: $0\");";
+        std::string name = tokens[n].text;
+        std::string reference = fill(pattern, {name, type, std::to_string(index++)});
+        (in_function ? tokens[semicolon].out : shared_at_file_scope[name]) += reference;
     }
 }
 
@@ -371,10 +348,10 @@ static void rewrite_kernel(int keyword, int open, int body)
     std::string bound;
     for (int i = start; i < open; i++)
         if (is(i, "__launch_bounds__")) bound = ", " + text_of(i + 2, find(i + 2, {",", ")"}));
-    tokens[partner(body)].out +=
-        fill(" static ::cuda_cpu::RegisterKernel cuda_cpu_kernel_$0(static_cast<void (*)($1)>($2), "
-             "\"$2\"$3);",
-             {unique(), parameter_types(open, body - 1), tokens[open - 1].text, bound});
+    tokens[partner(body)].out += fill(
+        " static ::cuda_cpu::RegisterKernel cuda_cpu_kernel_$0(static_cast<void (*)($1)>($2), "
+        "\"$2\"$3);",
+        {std::to_string(++unique), parameter_types(open, body - 1), tokens[open - 1].text, bound});
 }
 
 static void rewrite_variable(int keyword)
@@ -391,7 +368,7 @@ static void rewrite_variable(int keyword)
         tokens[semicolon].out +=
             fill(" static ::cuda_cpu::RegisterSymbol cuda_cpu_symbol_$0((const void*)&$1, "
                  "sizeof($1), $2, \"$1\");",
-                 {unique(), tokens[name].text, managed ? "true" : "false"});
+                 {std::to_string(++unique), tokens[name].text, managed ? "true" : "false"});
 }
 
 // __global__, __device__, __constant__ or __managed__, in front of a function or a variable
@@ -446,23 +423,19 @@ static void rewrite_asm(int keyword)
     std::string ptx;
     for (; is_literal(i); i++) ptx += tokens[i].text.substr(1, tokens[i].text.size() - 2);
     char name[32] = "";
-    sscanf(ptx.c_str(), " mov.%*[a-z0-9] %%0 , %31[%a-z0-9_] ;", name);
+    int end = 0; // where a second instruction would start
+    sscanf(ptx.c_str(), " mov.%*[a-z0-9] %%0 , %31[%a-z0-9_] ; %n", name, &end);
+    std::string message = "inline PTX has no meaning on the CPU backend: " + ptx;
+    std::string out = fill("static_assert(false, \"$0\")", {message});
     for (const char *known :
          {"smid", "nsmid", "laneid", "warpid", "globaltimer", "clock", "clock64"})
-        if (strcmp(known, name + strspn(name, "%")) == 0 && is(i, ":")) {
-            std::string value = text_of(i + 2, partner(i + 2) + 1);
-            blank(keyword, close + 1);
-            tokens[keyword].out =
-                fill("($0 = ::cuda_cpu::special_register(\"$1\"))", {value, known});
-            return;
-        }
-    size_t dot = ptx.find('.'); // of add.s32: the processor's own assembler has no such names
-    if (dot != std::string::npos && dot > 0 && isalpha((unsigned char)ptx[dot - 1]) &&
-        ptx.find(';') != std::string::npos) {
-        blank(keyword, close + 1);
-        tokens[keyword].out = fill(
-            "static_assert(false, \"inline PTX has no meaning on the CPU backend: $0\")", {ptx});
-    }
+        if (strcmp(known, name + strspn(name, "%")) == 0 && !ptx[end] && is(i, ":"))
+            out = fill("($0 = ::cuda_cpu::special_register(\"$1\"))",
+                       {text_of(i + 2, partner(i + 2) + 1), known});
+    size_t dot = ptx.find('.'); // of add.s32: the processor's own instructions have no such names
+    if (dot == 0 || dot == std::string::npos || !isalpha(ptx[dot - 1])) return;
+    blank(keyword, close + 1);
+    tokens[keyword].out = out;
 }
 
 // ---- All of it ----

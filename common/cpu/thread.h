@@ -62,23 +62,24 @@ template <class Body> void run_threads(const void *data)
     }
 }
 
-// __shared__ variables. nvcc-cpu turns `__shared__ float a[4], b;` into a struct S with these members, from which
+// __shared__ variables. nvcc-cpu turns `__shared__ float a[4], b;` into a struct with these members, from which
 // their types and alignment come, and into references to what shared_variable<0>(&S::a, "a") and <1>(&S::b, "b")
 // return. The first thread of a block that comes by allocates.
 void *shared_allocate(const char *name, size_t size, size_t align);
 
-template <int Index, class S, class T> T &shared_variable(T S::*, const char *name)
+template <int Index, class Struct, class T> T &shared_variable(T Struct::*, const char *name)
 {
     static __thread uint64_t serial;
     static __thread void *address;
     static_assert(sizeof(T) <= 48 << 10, "static __shared__ memory is at most 48 KiB a block");
     if (serial != block.serial) {
-        address = shared_allocate(name, sizeof(T), alignof(S));
+        address = shared_allocate(name, sizeof(T), alignof(Struct));
         serial = block.serial;
     }
     return *static_cast<T *>(address);
 }
-template <class S, class T> T &shared_dynamic(T S::*, const char *) // extern __shared__ T name[];
+// extern __shared__ float a[];
+template <class Struct, class T> T &shared_dynamic(T Struct::*)
 {
     return *reinterpret_cast<T *>(block.dynamic_shared);
 }
@@ -106,62 +107,51 @@ inline Launch configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t s
     return {grid, block, shared, stream, file, line};
 }
 
-template <class Call, class... P> struct Body {
-    Call call;
-    mutable std::tuple<P...> arguments;
-    void operator()() const { std::apply(call, arguments); }
-};
-
 template <class T> void check_argument(const Launch &launch, int position, const T &argument)
 {
     if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
         check_pointer(launch, position, (const void *)argument);
 }
 
-template <class Call, class... P> void launch_with(Launch l, const Call &call, P... arguments)
-{
-    using B = Body<Call, P...>;
-    int position = 0;
-    (check_argument(l, ++position, arguments), ...);
-    B body{call, std::tuple<P...>(arguments...)};
-    l.body = &body;
-    l.run = run_threads<B>;
-    l.clone = [](const void *b) -> const void * { return new B(*static_cast<const B *>(b)); };
-    l.destroy = [](const void *b) { delete static_cast<const B *>(b); };
-    launch(l);
-}
-
 // nvcc-cpu turns `kernel<<<grid, block>>>(a, b)` into
 //     launcher(configure(grid, block), "kernel", [=](auto find) { return find(kernel); },
 //              [=](auto&... args) { kernel(args...); })(a, b)
-// When the kernel is one function, its parameter types convert the arguments, as in a call; when it is overloaded, or
-// a template whose arguments are still to be deduced, the arguments are taken as they are.
+// This takes the arguments as they are: of overloaded kernels, and templates whose arguments are to be deduced.
 template <class Call> struct Launcher {
-    Launch launch;
+    Launch configured;
     Call call;
-    template <class... A> void operator()(A... a) const
+    template <class... Args> void operator()(Args... args) const
     {
-        launch_with<Call, A...>(launch, call, a...);
+        Launch l = configured;
+        int position = 0;
+        (check_argument(l, ++position, args), ...);
+        auto body = [call = call, all = std::tuple<Args...>(args...)] { std::apply(call, all); };
+        using Body = decltype(body);
+        l.body = &body;
+        l.run = run_threads<Body>;
+        l.clone = [](const void *b) -> const void * { return new Body(*(const Body *)b); };
+        l.destroy = [](const void *b) { delete (const Body *)b; };
+        launch(l);
     }
 };
 
-template <class Call, class... P> struct TypedLauncher {
-    Launch launch;
-    Call call;
-    void operator()(P... a) const { launch_with<Call, P...>(launch, call, a...); }
-    template <class... A> std::enable_if_t<(sizeof...(A) < sizeof...(P))> operator()(A... a) const
+// Where the kernel is one function, its parameter types convert the arguments, as in a call.
+template <class Call, class... Params> struct TypedLauncher {
+    Launcher<Call> launcher;
+    void operator()(Params... args) const { launcher(args...); }
+    template <class... Args> // fewer of them: the rest are default arguments
+    std::enable_if_t<(sizeof...(Args) < sizeof...(Params))> operator()(Args... args) const
     {
-        launch_with<Call, A...>(launch, call, a...); // the rest are default arguments
+        launcher(args...);
     }
 };
 
 template <class Call> struct FindTypes {
-    Launch launch;
-    Call call;
-    template <class... P> TypedLauncher<Call, P...> operator()(void (*kernel)(P...))
+    Launcher<Call> launcher;
+    template <class... Params> TypedLauncher<Call, Params...> operator()(void (*kernel)(Params...))
     {
-        launch.kernel = (const void *)kernel;
-        return {launch, call};
+        launcher.configured.kernel = (const void *)kernel;
+        return {launcher};
     }
 };
 
@@ -169,7 +159,7 @@ template <class Find, class Call> auto launcher(Launch l, const char *name, Find
 {
     l.name = name;
     if constexpr (std::is_invocable_v<Find, FindTypes<Call>>)
-        return find(FindTypes<Call>{l, call});
+        return find(FindTypes<Call>{{l, call}});
     else
         return Launcher<Call>{l, call};
 }
@@ -185,18 +175,17 @@ struct KernelEntry {
 void register_kernel(KernelEntry *entry);
 
 struct RegisterKernel : KernelEntry {
-    template <class... P>
-    RegisterKernel(void (*kernel)(P...), const char *kernel_name, unsigned bound = 1024)
-        : KernelEntry{(const void *)kernel, kernel_name, bound, from_array<P...>, nullptr}
+    template <class... Params>
+    RegisterKernel(void (*kernel)(Params...), const char *kernel_name, unsigned bound = 1024)
+        : KernelEntry{(const void *)kernel, kernel_name, bound, from_array<Params...>, nullptr}
     {
         register_kernel(this);
     }
-    template <class... P> static void from_array(Launch l, void **next)
+    template <class... Params> static void from_array(Launch l, void **next)
     {
-        std::tuple<P...> arguments{*static_cast<P *>(*next++)...};
-        auto kernel = (void (*)(P...))l.kernel;
-        std::apply([&](P... p) { launch_with<decltype(kernel), P...>(l, kernel, p...); },
-                   arguments);
+        using Kernel = void (*)(Params...);
+        std::apply(Launcher<Kernel>{l, (Kernel)l.kernel},
+                   std::tuple<Params...>{*static_cast<Params *>(*next++)...});
     }
 };
 

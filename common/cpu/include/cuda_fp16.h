@@ -25,24 +25,31 @@ inline float cuda_cpu_from_half(unsigned short h)
     return sign ? -value : value;
 }
 
-struct alignas(2) __half {
+struct __half {
     unsigned short bits;
     __half() = default;
     __half(float f) : bits(cuda_cpu_to_half(f)) {}
     __half(double f) : __half((float)f) {}
     __half(int i) : __half((float)i) {}
     operator float() const { return cuda_cpu_from_half(bits); }
-    __half &operator+=(float f) { return *this = __half(*this + f); }
-    __half &operator-=(float f) { return *this = __half(*this - f); }
-    __half &operator*=(float f) { return *this = __half(*this * f); }
-    __half &operator/=(float f) { return *this = __half(*this / f); }
 };
 typedef __half half;
-inline __half __float2half(float f) { return __half(f); }
-inline __half __float2half_rn(float f) { return __half(f); }
-inline __half __double2half(double d) { return __half(d); }
-inline float __half2float(__half h) { return (float)h; }
-inline __half __int2half_rn(int i) { return __half((float)i); }
+
+#define CUDA_CPU_HALF(op, name)                                                                    \
+    inline __half name(__half a, __half b) { return (float)a op(float) b; }                        \
+    inline __half operator op(__half a, __half b) { return name(a, b); }                           \
+    inline __half &operator op##=(__half &a, __half b) { return a = name(a, b); }
+CUDA_CPU_HALF(+, __hadd)
+CUDA_CPU_HALF(-, __hsub)
+CUDA_CPU_HALF(*, __hmul)
+CUDA_CPU_HALF(/, __hdiv)
+inline __half __hfma(__half a, __half b, __half c) { return fmaf(a, b, c); }
+inline bool __hisnan(__half h) { return (float)h != (float)h; }
+inline float __half2float(__half h) { return h; }
+inline __half __float2half(float f) { return f; }
+inline __half __float2half_rn(float f) { return f; }
+inline __half __double2half(double d) { return d; }
+inline __half __int2half_rn(int i) { return i; }
 inline unsigned short __half_as_ushort(__half h) { return h.bits; }
 inline __half __ushort_as_half(unsigned short bits)
 {
@@ -50,12 +57,3 @@ inline __half __ushort_as_half(unsigned short bits)
     h.bits = bits;
     return h;
 }
-inline __half operator+(__half a, __half b) { return __half((float)a + (float)b); }
-inline __half operator-(__half a, __half b) { return __half((float)a - (float)b); }
-inline __half operator*(__half a, __half b) { return __half((float)a * (float)b); }
-inline __half operator/(__half a, __half b) { return __half((float)a / (float)b); }
-inline __half __hadd(__half a, __half b) { return a + b; }
-inline __half __hsub(__half a, __half b) { return a - b; }
-inline __half __hmul(__half a, __half b) { return a * b; }
-inline __half __hfma(__half a, __half b, __half c) { return __half(fmaf(a, b, c)); }
-inline bool __hisnan(__half h) { return (float)h != (float)h; }
