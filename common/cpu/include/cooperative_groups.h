@@ -8,14 +8,15 @@ namespace cooperative_groups
 
 class thread_group // the block, or a tile of it
 {
-    unsigned size_; // 0: the block
+    unsigned size_ = 0; // of the block
 
   protected:
     unsigned first_lane() const { return (unsigned)cuda_cpu::lane() / size_ * size_; }
     unsigned mask() const { return (size_ == 32 ? ~0u : (1u << size_) - 1) << first_lane(); }
 
   public:
-    explicit thread_group(unsigned size = 0) : size_(size) {}
+    thread_group() = default;
+    explicit thread_group(unsigned size) : size_(size) {}
     unsigned size() const { return size_ ? size_ : cuda_cpu::block.count; }
     unsigned num_threads() const { return size(); }
     unsigned thread_rank() const { return cuda_cpu::linear_index() % size(); }
