@@ -60,7 +60,6 @@ static std::string directive(const std::string &line)
     return line;
 }
 
-static bool digit(char c) { return c >= '0' && c <= '9'; }
 static bool word_char(char c) { return (c & 0x80) || isalnum(c) || c == '_' || c == '$'; }
 
 // The end of the token that starts at i. Of the operators only a few need to be told from their first character.
@@ -75,7 +74,7 @@ static size_t end_of_token(const std::string &s, size_t i)
         if (s.compare(i, 2, two) == 0) return i + 2;
     if (!word_char(s[i])) return i + 1;
     // A word, a number as 1'000, or a raw string as u8R"x(...)x"
-    while (word_char(s[end]) || (s[end] == '\'' && digit(s[i]) && word_char(s[end + 1]))) end++;
+    while (word_char(s[end]) || (s[end] == '\'' && isdigit(s[i]) && word_char(s[end + 1]))) end++;
     if (s[end] != '"' || s[end - 1] != 'R' || end - i > 3) return end;
     size_t open = s.find('(', end);
     std::string close = ")" + s.substr(end + 1, open - end - 1) + "\"";
@@ -174,19 +173,20 @@ static void blank(int from, int to)
     for (int i = from; i < to; i++) tokens[i].out = "";
 }
 
-// The pattern with its $0, $1 ... replaced.
+// The pattern with its $0, $1 ... replaced, and $# by a number of its own.
 static std::string fill(const char *pattern, std::initializer_list<std::string> values)
 {
+    static int unique = 0;
     std::string s;
     for (const char *p = pattern; *p; p++)
-        if (*p == '$')
-            s += values.begin()[*++p - '0'];
-        else
+        if (*p != '$')
             s += *p;
+        else if (*++p == '#')
+            s += std::to_string(++unique);
+        else
+            s += values.begin()[*p - '0'];
     return s;
 }
-
-static int unique = 0;
 
 // ---- Launches ----
 
@@ -234,8 +234,7 @@ static void rewrite_launch(int open)
 
 // ---- Declarations ----
 
-static int in_function =
-    0; // functions and classes that are open; braces of namespaces do not count
+static int in_function = 0; // open functions and classes; namespaces do not count
 
 // Called for each '{' and '}' in turn.
 static void count_braces(int i)
@@ -300,7 +299,7 @@ static void rewrite_shared(int keyword)
         dynamic |= is(i, "extern");
         if (one_of(i, {"extern", "static", "__device__", "__shared__"})) tokens[i].out = "";
     }
-    std::string type = "cuda_cpu_shared_" + std::to_string(++unique);
+    std::string type = fill("cuda_cpu_shared_$#", {});
     tokens[start].out = "struct " + type + " { char cuda_cpu_first; " + tokens[start].out;
     tokens[semicolon].out = "; };";
     for (int n : declared_names(keyword + 1, semicolon)) {
@@ -311,7 +310,10 @@ static void rewrite_shared(int keyword)
             pattern = " static_assert(false, \"a __shared__ variable has no initial value: $0\");";
         std::string name = tokens[n].text;
         std::string reference = fill(pattern, {name, type, std::to_string(index++)});
-        (in_function ? tokens[semicolon].out : shared_at_file_scope[name]) += reference;
+        if (in_function)
+            tokens[semicolon].out += reference;
+        else
+            shared_at_file_scope[name] = reference;
     }
 }
 
@@ -348,27 +350,25 @@ static void rewrite_kernel(int keyword, int open, int body)
     std::string bound;
     for (int i = start; i < open; i++)
         if (is(i, "__launch_bounds__")) bound = ", " + text_of(i + 2, find(i + 2, {",", ")"}));
-    tokens[partner(body)].out += fill(
-        " static ::cuda_cpu::RegisterKernel cuda_cpu_kernel_$0(static_cast<void (*)($1)>($2), "
-        "\"$2\"$3);",
-        {std::to_string(++unique), parameter_types(open, body - 1), tokens[open - 1].text, bound});
+    tokens[partner(body)].out +=
+        fill(" static ::cuda_cpu::KernelEntry cuda_cpu_kernel_$#((void (*)($0))$1, \"$1\"$2);",
+             {parameter_types(open, body - 1), tokens[open - 1].text, bound});
 }
 
 static void rewrite_variable(int keyword)
 {
-    static std::set<int> registered; // semicolons of the declarations that have been seen
     int start = start_of_declaration(keyword), semicolon = find(keyword, {";"});
-    if (in_function || is(start, "template") || !registered.insert(semicolon).second) return;
-    bool managed = false;
+    if (in_function || is(start, "template")) return;
+    const char *managed = "false";
     for (int i = start; i < semicolon && !one_of(i, {"=", "["}); i++) {
         if (one_of(i, {"extern", "__shared__", "typedef", "using"})) return;
-        managed |= is(i, "__managed__");
+        if (i < keyword && one_of(i, {"__device__", "__constant__", "__managed__"})) return;
+        if (is(i, "__managed__")) managed = "true";
     }
     for (int name : declared_names(keyword + 1, semicolon))
-        tokens[semicolon].out +=
-            fill(" static ::cuda_cpu::RegisterSymbol cuda_cpu_symbol_$0((const void*)&$1, "
-                 "sizeof($1), $2, \"$1\");",
-                 {std::to_string(++unique), tokens[name].text, managed ? "true" : "false"});
+        tokens[semicolon].out += fill(" static ::cuda_cpu::RegisterSymbol cuda_cpu_symbol_$#("
+                                      "(const void*)&$0, sizeof($0), $1, \"$0\");",
+                                      {tokens[name].text, managed});
 }
 
 // __global__, __device__, __constant__ or __managed__, in front of a function or a variable
@@ -391,11 +391,9 @@ static std::set<std::string> volatile_names; // pointers and arrays, in this fun
 
 static void note_volatile(int keyword)
 {
-    int stop = keyword;
-    bool pointer = false;
-    for (; stop < size() && !one_of(stop, {",", ")", ";", "=", "[", "{"}); stop++)
-        pointer |= is(stop, "*");
-    if ((pointer || is(stop, "[")) && is_word(stop - 1) && stop - 1 > keyword)
+    int stop = find(keyword, {",", ")", ";", "=", "[", "{"});
+    bool pointer = is(stop, "[") || text_of(keyword, stop).find('*') != std::string::npos;
+    if (pointer && is_word(stop - 1) && stop - 1 > keyword)
         volatile_names.insert(tokens[stop - 1].text);
 }
 

@@ -165,27 +165,24 @@ template <class Find, class Call> auto launcher(Launch l, const char *name, Find
 }
 
 // One object for each kernel that is no template: lets cudaLaunchKernel call it from an array of pointers.
+void register_kernel(struct KernelEntry *entry);
 struct KernelEntry {
     const void *address;
     const char *name;
     unsigned most_threads; // from __launch_bounds__
     void (*launch)(Launch, void **arguments);
-    KernelEntry *next;
-};
-void register_kernel(KernelEntry *entry);
+    KernelEntry *next = nullptr;
 
-struct RegisterKernel : KernelEntry {
     template <class... Params>
-    RegisterKernel(void (*kernel)(Params...), const char *kernel_name, unsigned bound = 1024)
-        : KernelEntry{(const void *)kernel, kernel_name, bound, from_array<Params...>, nullptr}
+    KernelEntry(void (*kernel)(Params...), const char *kernel_name, unsigned bound = 1024)
+        : address((const void *)kernel), name(kernel_name), most_threads(bound)
     {
+        launch = [](Launch l, void **argument) {
+            using Kernel = void (*)(Params...);
+            std::apply(Launcher<Kernel>{l, (Kernel)l.kernel},
+                       std::tuple<Params...>{*(Params *)*argument++...});
+        };
         register_kernel(this);
-    }
-    template <class... Params> static void from_array(Launch l, void **next)
-    {
-        using Kernel = void (*)(Params...);
-        std::apply(Launcher<Kernel>{l, (Kernel)l.kernel},
-                   std::tuple<Params...>{*static_cast<Params *>(*next++)...});
     }
 };
 

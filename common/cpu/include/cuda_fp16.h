@@ -44,16 +44,6 @@ CUDA_CPU_HALF(-, __hsub)
 CUDA_CPU_HALF(*, __hmul)
 CUDA_CPU_HALF(/, __hdiv)
 inline __half __hfma(__half a, __half b, __half c) { return fmaf(a, b, c); }
-inline bool __hisnan(__half h) { return (float)h != (float)h; }
 inline float __half2float(__half h) { return h; }
 inline __half __float2half(float f) { return f; }
 inline __half __float2half_rn(float f) { return f; }
-inline __half __double2half(double d) { return d; }
-inline __half __int2half_rn(int i) { return i; }
-inline unsigned short __half_as_ushort(__half h) { return h.bits; }
-inline __half __ushort_as_half(unsigned short bits)
-{
-    __half h;
-    h.bits = bits;
-    return h;
-}
