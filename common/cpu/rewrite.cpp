@@ -29,8 +29,6 @@ struct Token {
 static std::vector<Token> tokens{{"", " ", ""}}; // at both ends one that equals no other
 static int size() { return (int)tokens.size(); }
 
-using List = std::initializer_list<const char *>;
-
 // ---- Reading tokens ----
 
 static bool in_system_header = false;
@@ -119,13 +117,14 @@ static void read_tokens(const std::string &s) // which ends in a newline
 struct NotFound {
 };
 
-static bool is(int i, const char *text) { return i >= 0 && i < size() && tokens[i].text == text; }
-static bool one_of(int i, List list)
+// Is word one of words, which spaces separate?
+static bool listed(const std::string &word, const char *words)
 {
-    for (const char *text : list)
-        if (is(i, text)) return true;
+    for (const char *p = words; (p = strstr(p, word.c_str())); p++)
+        if ((p == words || p[-1] == ' ') && strchr(" ", p[word.size()])) return true;
     return false;
 }
+static bool is(int i, const char *words) { return i < size() && listed(tokens[i].text, words); }
 static bool is_literal(int i) { return strchr("\"'", tokens[i].text.back()); }
 static bool is_word(int i) { return word_char(tokens[i].text[0]) && !is_literal(i); }
 
@@ -135,27 +134,24 @@ static int partner(int i)
     static const std::string brackets = "([{<)]}>";
     size_t own = brackets.find(tokens[i].text);
     int step = own < 4 ? 1 : -1, depth = 0;
+    bool angle = own % 4 == 3;
     for (int j = i; j >= 0 && j < size(); j += step) {
         size_t other = brackets.find(tokens[j].text);
-        if (other == own)
-            depth++;
-        else if (other == (own + 4) % 8 && --depth == 0)
-            return j;
-        else if (own % 4 == 3 && (is(j, ";") || (other < 8 && other % 4 != 3))) {
-            if (is(j, ";") || (other < 4) != (own < 4)) return i; // the end of what could hold both
-            j = partner(j);
-        }
+        if (other == own) depth++;
+        if (other == (own + 4) % 8 && --depth == 0) return j;
+        if (angle && is(j, own < 4 ? ") ] } ;" : "( [ { ;")) return i; // the end of what holds i
+        if (angle && is(j, own < 4 ? "( [ {" : ") ] }")) j = partner(j);
     }
-    if (own % 4 == 3) return i;
+    if (angle) return i;
     throw NotFound();
 }
 
-// The first token from i on, outside of brackets, that is one of list.
-static int find(int i, List list)
+// The first token from i on, outside of brackets, that is one of words.
+static int find(int i, const char *words)
 {
     for (; i < size(); i++) {
-        if (one_of(i, list)) return i;
-        if (one_of(i, {"(", "[", "{"}) || (is(i, "<") && is_word(i - 1))) i = partner(i);
+        if (is(i, words)) return i;
+        if (is(i, "( [ {") || (is(i, "<") && is_word(i - 1))) i = partner(i);
     }
     throw NotFound();
 }
@@ -199,9 +195,9 @@ static int start_of_kernel(int i)
         if (is(t, ">")) t = partner(t) - 1;
         if (!is_word(t)) throw NotFound();
         int before = is(t - 1, "template") ? t - 2 : t - 1;
-        if (!one_of(before, {"::", ".", "->"})) return t;
+        if (!is(before, ":: . ->")) return t;
         bool global = !is_word(before - 1) && !is(before - 1, ">");
-        if (is(before, "::") && (global || one_of(before - 1, {"else", "do"}))) return before;
+        if (is(before, "::") && (global || is(before - 1, "else do"))) return before;
         t = before;
     }
 }
@@ -210,7 +206,7 @@ static int start_of_kernel(int i)
 static int end_of_configuration(int i)
 {
     for (; !is(i, ";") && i < size(); i++) {
-        if (one_of(i, {"(", "[", "{"}))
+        if (is(i, "( [ {"))
             i = partner(i);
         else if (is(i, ">") && is(i + 1, ">") && is(i + 2, ">") && !is(i + 3, ">"))
             return i;
@@ -253,7 +249,7 @@ static void count_braces(int i)
 
 static int start_of_declaration(int i)
 {
-    while (i > 1 && !one_of(i - 1, {";", "{", "}"})) i--;
+    while (i > 1 && !is(i - 1, "; { }")) i--;
     return i;
 }
 
@@ -262,13 +258,13 @@ static int start_of_declaration(int i)
 static std::vector<int> declared_names(int from, int semicolon)
 {
     std::vector<int> names;
-    auto is_class = [](int i) { return one_of(i, {"struct", "class", "union"}); };
+    auto is_class = [](int i) { return is(i, "struct class union"); };
     for (int i = from; i < semicolon;) {
-        int stop = find(i, {"[", "=", "{", ",", ";"});
+        int stop = find(i, "[ = { , ;");
         if (is(stop, "{") && (is_class(stop - 1) || is_class(stop - 2)))
-            stop = find(partner(stop) + 1, {"[", "=", "{", ",", ";"});
+            stop = find(partner(stop) + 1, "[ = { , ;");
         names.push_back(stop - 1);
-        i = find(stop, {",", ";"}) + 1;
+        i = find(stop, ", ;") + 1;
     }
     return names;
 }
@@ -276,9 +272,9 @@ static std::vector<int> declared_names(int from, int semicolon)
 // From a qualifier to the parenthesis that opens the parameters, or 0 when this declares a variable.
 static int open_of_parameters(int i)
 {
-    for (i++; i < size() && !one_of(i, {";", "=", "[", "{", ",", ":"}); i++) {
+    for (i++; i < size() && !is(i, "; = [ { , :"); i++) {
         if (is(i, "(")) return i;
-        if (one_of(i, {"__launch_bounds__", "__attribute__", "alignas", "decltype"}))
+        if (is(i, "__launch_bounds__ __attribute__ alignas decltype"))
             i = partner(i + 1);
         else if (is(i, "<"))
             i = partner(i);
@@ -293,11 +289,11 @@ static std::map<std::string, std::string> shared_at_file_scope;
 
 static void rewrite_shared(int keyword)
 {
-    int start = start_of_declaration(keyword), semicolon = find(keyword, {";"}), index = 0;
+    int start = start_of_declaration(keyword), semicolon = find(keyword, ";"), index = 0;
     bool dynamic = false;
     for (int i = start; i < semicolon; i++) {
         dynamic |= is(i, "extern");
-        if (one_of(i, {"extern", "static", "__device__", "__shared__"})) tokens[i].out = "";
+        if (is(i, "extern static __device__ __shared__")) tokens[i].out = "";
     }
     std::string type = fill("cuda_cpu_shared_$#", {});
     tokens[start].out = "struct " + type + " { char cuda_cpu_first; " + tokens[start].out;
@@ -306,7 +302,7 @@ static void rewrite_shared(int keyword)
         const char *pattern =
             " [[maybe_unused]] auto& $0 = ::cuda_cpu::shared_variable<$2>(&$1::$0, \"$0\");";
         if (dynamic) pattern = " [[maybe_unused]] auto& $0 = ::cuda_cpu::shared_dynamic(&$1::$0);";
-        if (one_of(n + 1, {"=", "{"}))
+        if (is(n + 1, "= {"))
             pattern = " static_assert(false, \"a __shared__ variable has no initial value: $0\");";
         std::string name = tokens[n].text;
         std::string reference = fill(pattern, {name, type, std::to_string(index++)});
@@ -336,8 +332,8 @@ static std::string parameter_types(int open, int close)
 {
     std::string types;
     for (int i = open + 1, end; i < close; i = end + 1) {
-        int value = find(i, {"=", ",", ")"});
-        end = find(value, {",", ")"});
+        int value = find(i, "= , )");
+        end = find(value, ", )");
         types += (i > open + 1 ? ", " : "") + text_of(i, value);
     }
     return types;
@@ -349,7 +345,7 @@ static void rewrite_kernel(int keyword, int open, int body)
     if (in_function || is(start, "template")) return;
     std::string bound;
     for (int i = start; i < open; i++)
-        if (is(i, "__launch_bounds__")) bound = ", " + text_of(i + 2, find(i + 2, {",", ")"}));
+        if (is(i, "__launch_bounds__")) bound = ", " + text_of(i + 2, find(i + 2, ", )"));
     tokens[partner(body)].out +=
         fill(" static ::cuda_cpu::KernelEntry cuda_cpu_kernel_$#((void (*)($0))$1, \"$1\"$2);",
              {parameter_types(open, body - 1), tokens[open - 1].text, bound});
@@ -357,12 +353,12 @@ static void rewrite_kernel(int keyword, int open, int body)
 
 static void rewrite_variable(int keyword)
 {
-    int start = start_of_declaration(keyword), semicolon = find(keyword, {";"});
+    int start = start_of_declaration(keyword), semicolon = find(keyword, ";");
     if (in_function || is(start, "template")) return;
     const char *managed = "false";
-    for (int i = start; i < semicolon && !one_of(i, {"=", "["}); i++) {
-        if (one_of(i, {"extern", "__shared__", "typedef", "using"})) return;
-        if (i < keyword && one_of(i, {"__device__", "__constant__", "__managed__"})) return;
+    for (int i = start; i < semicolon && !is(i, "= ["); i++) {
+        if (is(i, "extern __shared__ typedef using")) return;
+        if (i < keyword && is(i, "__device__ __constant__ __managed__")) return;
         if (is(i, "__managed__")) managed = "true";
     }
     for (int name : declared_names(keyword + 1, semicolon))
@@ -391,7 +387,7 @@ static std::set<std::string> volatile_names; // pointers and arrays, in this fun
 
 static void note_volatile(int keyword)
 {
-    int stop = find(keyword, {",", ")", ";", "=", "[", "{"});
+    int stop = find(keyword, ", ) ; = [ {");
     bool pointer = is(stop, "[") || text_of(keyword, stop).find('*') != std::string::npos;
     if (pointer && is_word(stop - 1) && stop - 1 > keyword)
         volatile_names.insert(tokens[stop - 1].text);
@@ -399,10 +395,10 @@ static void note_volatile(int keyword)
 
 static void keep_in_step(int name)
 {
-    if (!one_of(name - 1, {";", "{", "}", ")", "else"}) || !is(name + 1, "[")) return;
-    int op = partner(name + 1) + 1, semicolon = find(op, {";"});
-    int equals = one_of(op, {"+", "-", "*", "/", "%", "&", "|", "^"}) ? op + 1 : op;
-    if (!is(equals, "=") || find(op, {",", ";"}) != semicolon) return;
+    if (!is(name - 1, "; { } ) else") || !is(name + 1, "[")) return;
+    int op = partner(name + 1) + 1, semicolon = find(op, ";");
+    int equals = is(op, "+ - * / % & | ^") ? op + 1 : op;
+    if (!is(equals, "=") || find(op, ", ;") != semicolon) return;
     std::string element = text_of(name, op);
     blank(name, equals + 1);
     tokens[name].out = "{ auto cuda_cpu_value = ";
@@ -417,19 +413,19 @@ static void keep_in_step(int name)
 // asm("mov.u32 %0, %%smid;" : "=r"(x)) reads a special register; other PTX has no meaning on a CPU.
 static void rewrite_asm(int keyword)
 {
-    int open = find(keyword, {"("}), close = partner(open), i = open + 1;
+    int open = find(keyword, "("), close = partner(open), i = open + 1;
     std::string ptx;
     for (; is_literal(i); i++) ptx += tokens[i].text.substr(1, tokens[i].text.size() - 2);
-    char name[32] = "";
+    char name[32] = "?";
     int end = 0; // where a second instruction would start
     sscanf(ptx.c_str(), " mov.%*[a-z0-9] %%0 , %31[%a-z0-9_] ; %n", name, &end);
     std::string message = "inline PTX has no meaning on the CPU backend: " + ptx;
     std::string out = fill("static_assert(false, \"$0\")", {message});
-    for (const char *known :
-         {"smid", "nsmid", "laneid", "warpid", "globaltimer", "clock", "clock64"})
-        if (strcmp(known, name + strspn(name, "%")) == 0 && !ptx[end] && is(i, ":"))
-            out = fill("($0 = ::cuda_cpu::special_register(\"$1\"))",
-                       {text_of(i + 2, partner(i + 2) + 1), known});
+    const char *reg = name + strspn(name, "%");
+    if (listed(reg, "smid nsmid laneid warpid globaltimer clock clock64") && !ptx[end] &&
+        is(i, ":"))
+        out = fill("($0 = ::cuda_cpu::special_register(\"$1\"))",
+                   {text_of(i + 2, partner(i + 2) + 1), reg});
     size_t dot = ptx.find('.'); // of add.s32: the processor's own instructions have no such names
     if (dot == 0 || dot == std::string::npos || !isalpha(ptx[dot - 1])) return;
     blank(keyword, close + 1);
@@ -441,8 +437,8 @@ static void rewrite_asm(int keyword)
 static void rewrite(int i)
 {
     Token &t = tokens[i];
-    if (one_of(i, {"{", "}"})) count_braces(i);
-    if (one_of(i, {"}", ";"}) && !in_function) volatile_names.clear();
+    if (is(i, "{ }")) count_braces(i);
+    if (is(i, "} ;") && !in_function) volatile_names.clear();
     if (is(i, "<<<"))
         rewrite_launch(i);
     else if (is(i, "__shared__"))
@@ -451,11 +447,11 @@ static void rewrite(int i)
         note_volatile(i);
     else if (in_function && volatile_names.count(t.text))
         keep_in_step(i);
-    else if (one_of(i, {"__global__", "__device__", "__constant__", "__managed__"}))
+    else if (is(i, "__global__ __device__ __constant__ __managed__"))
         rewrite_qualifier(i);
-    else if (one_of(i, {"asm", "__asm__", "__asm"}))
+    else if (is(i, "asm __asm__ __asm"))
         rewrite_asm(i);
-    else if (is(i, "__noinline__") && !one_of(i - 1, {"(", ","})) // which g++'s own headers write
+    else if (is(i, "__noinline__") && !is(i - 1, "( ,")) // which g++'s own headers write
         t.out = "__attribute__((noinline))";
     else if (is(i, "__launch_bounds__"))
         blank(i, partner(i + 1) + 1);
