@@ -26,11 +26,17 @@
 #define __managed__
 #define __launch_bounds__(...)
 #endif
-#define CUDARTAPI
 
+// Names that a program may have defined with -D keep out of the headers.
+#pragma push_macro("A")
+#pragma push_macro("F")
+#undef A
+#undef F
 #include "../vector_types.h"
 #include "../thread.h"
 #include "../device.h"
 #include "../intrinsics.h"
 #include "../api.h"
 #include "../texture.h"
+#pragma pop_macro("A")
+#pragma pop_macro("F")
