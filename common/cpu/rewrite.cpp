@@ -258,10 +258,10 @@ static int start_of_declaration(int i)
 static std::vector<int> declared_names(int from, int semicolon)
 {
     std::vector<int> names;
-    auto is_class = [](int i) { return is(i, "struct class union"); };
+    const char *const classes = "struct class union";
     for (int i = from; i < semicolon;) {
         int stop = find(i, "[ = { , ;");
-        if (is(stop, "{") && (is_class(stop - 1) || is_class(stop - 2)))
+        if (is(stop, "{") && (is(stop - 1, classes) || is(stop - 2, classes)))
             stop = find(partner(stop) + 1, "[ = { , ;");
         names.push_back(stop - 1);
         i = find(stop, ", ;") + 1;
@@ -339,10 +339,8 @@ static std::string parameter_types(int open, int close)
     return types;
 }
 
-static void rewrite_kernel(int keyword, int open, int body)
+static void register_kernel(int start, int open, int body)
 {
-    int start = start_of_declaration(keyword);
-    if (in_function || is(start, "template")) return;
     std::string bound;
     for (int i = start; i < open; i++)
         if (is(i, "__launch_bounds__")) bound = ", " + text_of(i + 2, find(i + 2, ", )"));
@@ -351,10 +349,9 @@ static void rewrite_kernel(int keyword, int open, int body)
              {parameter_types(open, body - 1), tokens[open - 1].text, bound});
 }
 
-static void rewrite_variable(int keyword)
+static void register_variables(int start, int keyword)
 {
-    int start = start_of_declaration(keyword), semicolon = find(keyword, ";");
-    if (in_function || is(start, "template")) return;
+    int semicolon = find(keyword, ";");
     const char *managed = "false";
     for (int i = start; i < semicolon && !is(i, "= ["); i++) {
         if (is(i, "extern __shared__ typedef using")) return;
@@ -371,11 +368,12 @@ static void rewrite_variable(int keyword)
 static void rewrite_qualifier(int keyword)
 {
     tokens[keyword].out = "";
-    int open = open_of_parameters(keyword), body = open ? partner(open) + 1 : 0;
-    if (!open) return rewrite_variable(keyword);
-    if (!is(body, "{")) return;
-    declare_shared(open, body);
-    if (is(keyword, "__global__")) rewrite_kernel(keyword, open, body);
+    int start = start_of_declaration(keyword), open = open_of_parameters(keyword);
+    int body = open ? partner(open) + 1 : 0;
+    bool defined = is(body, "{"), registers = !in_function && !is(start, "template");
+    if (defined) declare_shared(open, body);
+    if (registers && defined && is(keyword, "__global__")) register_kernel(start, open, body);
+    if (registers && !open) register_variables(start, keyword);
 }
 
 // ---- Warp-synchronous code ----
