@@ -42,3 +42,10 @@ inline __half __hfma(__half a, __half b, __half c) { return fmaf(a, b, c); }
 inline float __half2float(__half h) { return h; }
 inline __half __float2half(float f) { return f; }
 inline __half __float2half_rn(float f) { return f; }
+inline unsigned short __half_as_ushort(__half h) { return h.bits; }
+inline __half __ushort_as_half(unsigned short bits)
+{
+    __half h;
+    h.bits = bits;
+    return h;
+}
