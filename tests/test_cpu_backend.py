@@ -79,7 +79,7 @@ def test_ten_thousand_launch_shapes(built):
 @pytest.mark.parametrize("compiler", ["clang++", "g++-9", "g++-11", "g++-14"])
 def test_other_compilers_do_too(compiler, tmp_path):
     need(compiler)
-    for name in ("launches", "block", "warp", "streams"):
+    for name in ("launches", "block", "warp", "streams", "groups"):
         compile_cpu(SOURCES / f"{name}.cu", tmp_path / name, "-ccbin", compiler)
         result = run_command([tmp_path / name, 50])
         assert result.code == 0, result

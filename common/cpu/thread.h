@@ -59,43 +59,27 @@ template <class Body> void run_threads(const void *data)
     }
 }
 
-// __shared__ variables. nvcc-cpu turns `__shared__ float a[4];` into a reference to what shared_variable returns;
-// Tag is a type of its own for each declaration. The first thread of a block that comes by allocates.
+// __shared__ variables. nvcc-cpu turns `__shared__ float a[4], b;` into a struct with these members, from which
+// their types and alignment come, and into references to what shared_variable<0>(&S::a, "a") and <1>(&S::b, "b")
+// return. The first thread of a block that comes by allocates.
 void *shared_allocate(const char *name, size_t size, size_t align);
 
-template <class T, class Tag> T &shared_variable(const char *name, size_t align = 1)
+template <int Index, class Struct, class T> T &shared_variable(T Struct::*, const char *name)
 {
     static __thread uint64_t serial;
     static __thread void *address;
     static_assert(sizeof(T) <= 48 << 10, "static __shared__ memory is at most 48 KiB a block");
     if (serial != block.serial) {
-        address = shared_allocate(name, sizeof(T), align > alignof(T) ? align : alignof(T));
+        address = shared_allocate(name, sizeof(T), alignof(Struct));
         serial = block.serial;
     }
     return *static_cast<T *>(address);
 }
-
-// extern __shared__ T name[];
-template <class T> T &shared_dynamic() { return *reinterpret_cast<T *>(block.dynamic_shared); }
-
-// The same declarations outside of a function, where a reference would be bound too early.
-template <class T, class Tag> struct SharedAtFileScope {
-    using Element = std::remove_extent_t<T>;
-    static T &get()
-    {
-        if constexpr (std::is_array_v<T> && std::extent_v<T> == 0)
-            return shared_dynamic<T>();
-        else
-            return shared_variable<T, Tag>("(at file scope)");
-    }
-    operator std::conditional_t<std::is_array_v<T>, Element *, T &>() const { return get(); }
-    template <class U> explicit operator U *() const { return (U *)get(); }
-    const SharedAtFileScope &operator=(const T &value) const
-    {
-        get() = value;
-        return *this;
-    }
-};
+// extern __shared__ float a[];
+template <class Struct, class T> T &shared_dynamic(T Struct::*)
+{
+    return *reinterpret_cast<T *>(block.dynamic_shared);
+}
 
 // A launch as the runtime sees it: the kernel with its arguments is `body`, known only through three functions.
 struct Launch {
@@ -120,108 +104,80 @@ inline Launch configure(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t s
     return {grid, block, shared, stream, file, line};
 }
 
-template <class Call, class... P> struct Body {
-    Call call;
-    mutable std::tuple<P...> arguments;
-    void operator()() const { std::apply(call, arguments); }
-};
-
 template <class T> void check_argument(const Launch &launch, int position, const T &argument)
 {
     if constexpr (std::is_pointer_v<T> && !std::is_function_v<std::remove_pointer_t<T>>)
         check_pointer(launch, position, (const void *)argument);
 }
 
-template <class Call, class... P> void launch_with(Launch l, const Call &call, P... arguments)
-{
-    using B = Body<Call, P...>;
-    int position = 0;
-    (check_argument(l, ++position, arguments), ...);
-    B body{call, std::tuple<P...>(arguments...)};
-    l.body = &body;
-    l.run = run_threads<B>;
-    l.clone = [](const void *b) -> const void * { return new B(*static_cast<const B *>(b)); };
-    l.destroy = [](const void *b) { delete static_cast<const B *>(b); };
-    launch(l);
-}
-
 // nvcc-cpu turns `kernel<<<grid, block>>>(a, b)` into
 //     launcher(configure(grid, block), "kernel", [=](auto find) { return find(kernel); },
 //              [=](auto&... args) { kernel(args...); })(a, b)
-// When the kernel is one function, its parameter types convert the arguments, as in a call; when it is a
-// template whose arguments are still to be deduced, the arguments are taken as they are.
-template <class Call, class... P> struct TypedLauncher {
-    Launch launch;
+// This takes the arguments as they are: of overloaded kernels, and templates whose arguments are to be deduced.
+template <class Call> struct Launcher {
+    Launch configured;
     Call call;
-    void operator()(P... arguments) const { launch_with<Call, P...>(launch, call, arguments...); }
-    template <class... A> std::enable_if_t<(sizeof...(A) < sizeof...(P))> operator()(A... a) const
+    template <class... Args> void operator()(Args... args) const
     {
-        launch_with<Call, A...>(launch, call, a...); // the rest are default arguments
+        Launch l = configured;
+        int position = 0;
+        (check_argument(l, ++position, args), ...);
+        auto body = [call = call, all = std::tuple<Args...>(args...)] { std::apply(call, all); };
+        using Body = decltype(body);
+        l.body = &body;
+        l.run = run_threads<Body>;
+        l.clone = [](const void *b) -> const void * { return new Body(*(const Body *)b); };
+        l.destroy = [](const void *b) { delete (const Body *)b; };
+        launch(l);
     }
 };
 
-template <class Call> struct DeducedLauncher {
-    Launch launch;
-    Call call;
-    template <class... A> void operator()(A... a) const
+// Where the kernel is one function, its parameter types convert the arguments, as in a call.
+template <class Call, class... Params> struct TypedLauncher {
+    Launcher<Call> launcher;
+    void operator()(Params... args) const { launcher(args...); }
+    template <class... Args> // fewer of them: the rest are default arguments
+    std::enable_if_t<(sizeof...(Args) < sizeof...(Params))> operator()(Args... args) const
     {
-        launch_with<Call, A...>(launch, call, a...);
+        launcher(args...);
     }
 };
 
-template <class... P> struct Signature {
-    const void *address;
-};
-struct FindSignature {
-    template <class... P> Signature<P...> operator()(void (*kernel)(P...)) const
+template <class Call> struct FindTypes {
+    Launcher<Call> launcher;
+    template <class... Params> TypedLauncher<Call, Params...> operator()(void (*kernel)(Params...))
     {
-        return {(const void *)kernel};
+        launcher.configured.kernel = (const void *)kernel;
+        return {launcher};
     }
 };
-
-template <class Call, class... P>
-TypedLauncher<Call, P...> typed_launcher(Launch l, Signature<P...> signature, Call call)
-{
-    l.kernel = signature.address;
-    return {l, call};
-}
 
 template <class Find, class Call> auto launcher(Launch l, const char *name, Find find, Call call)
 {
     l.name = name;
-    if constexpr (std::is_invocable_v<Find, FindSignature>)
-        return typed_launcher(l, find(FindSignature{}), call);
+    if constexpr (std::is_invocable_v<Find, FindTypes<Call>>)
+        return find(FindTypes<Call>{{l, call}});
     else
-        return DeducedLauncher<Call>{l, call};
+        return Launcher<Call>{l, call};
 }
 
 // One object for each kernel that is no template: lets cudaLaunchKernel call it from an array of pointers.
+void register_kernel(struct KernelEntry *entry);
 struct KernelEntry {
     const void *address;
     const char *name;
     unsigned most_threads; // from __launch_bounds__
     void (*launch)(Launch, void **arguments);
-    KernelEntry *next;
-};
-void register_kernel(KernelEntry *entry);
+    KernelEntry *next = nullptr;
 
-template <class... P, size_t... I>
-void launch_from_array(Launch l, void **arguments, std::index_sequence<I...>)
-{
-    auto kernel = (void (*)(P...))l.kernel;
-    launch_with<decltype(kernel), P...>(
-        l, kernel, *static_cast<std::remove_reference_t<P> *>(arguments[I])...);
-}
-
-struct RegisterKernel : KernelEntry {
-    template <class... P>
-    RegisterKernel(void (*kernel)(P...), const char *kernel_name, unsigned bound = 1024)
+    template <class... Params>
+    KernelEntry(void (*kernel)(Params...), const char *kernel_name, unsigned bound = 1024)
+        : address((const void *)kernel), name(kernel_name), most_threads(bound)
     {
-        address = (const void *)kernel;
-        name = kernel_name;
-        most_threads = bound;
-        this->launch = [](Launch l, void **a) {
-            launch_from_array<P...>(l, a, std::index_sequence_for<P...>());
+        launch = [](Launch l, void **argument) {
+            using Kernel = void (*)(Params...);
+            std::apply(Launcher<Kernel>{l, (Kernel)l.kernel},
+                       std::tuple<Params...>{*(Params *)*argument++...});
         };
         register_kernel(this);
     }
