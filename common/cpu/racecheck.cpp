@@ -142,6 +142,19 @@ void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); 
 SIZE(1) SIZE(2) SIZE(4) SIZE(8) SIZE(16)
 void __tsan_read_range(void *p, size_t n) { access(p, n, false, false, PC); }
 void __tsan_write_range(void *p, size_t n) { access(p, n, true, false, PC); }
+#define COPY(name)                                                                                 \
+    void *__tsan_##name(void *to, const void *from, size_t n)                                      \
+    {                                                                                              \
+        access(from, n, false, false, PC);                                                         \
+        access(to, n, true, false, PC);                                                            \
+        return name(to, from, n);                                                                  \
+    }
+COPY(memcpy) COPY(memmove)
+void *__tsan_memset(void *p, int value, size_t n)
+{
+    access(p, n, true, false, PC);
+    return memset(p, value, n);
+}
 
 // Atomics are done here, and remembered as such.
 #define DONE(function, ...) __atomic_##function(p, __VA_ARGS__, __ATOMIC_SEQ_CST)
