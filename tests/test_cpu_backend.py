@@ -472,7 +472,8 @@ def test_what_is_missing_fails_by_name(code, said, tmp_path):
     ("__global__ void k(int *x) { int y; asm(\"add.s32 %0, %1, 3;\" : \"=r\"(y) : \"r\"(*x)); *x = y; }", "add.s32"),
     ("__global__ void k() { __shared__ int x = 3; }", "initial value"), ("__global__ void k() { __shared__ int x[20000]; x[0] = 1; }", "48 KiB"),
     ("#include <thrust/device_vector.h>", "thrust"), ("#include <cublas_v2.h>", "cublas_v2.h"),
-    ("#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_grid(); }", "this_grid")])
+    ("#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_grid().sync(); }", "this_grid"),
+    ("__global__ void k(int) {}\n__global__ void l() { if (threadIdx.x == 0) k<<<1, 1>>>(1); }", "a kernel cannot launch a kernel")])
 def test_what_is_missing_in_kernels_fails_by_name(code, said, tmp_path):
     source = small(tmp_path, code + "\nint main() { return 0; }\n" + ("void f(int *x) { k<<<1, 1>>>(x); }\n" if "k(int *x)" in code else ""))
     result = run_command([NVCC_CPU, source, "-o", tmp_path / "a"])
