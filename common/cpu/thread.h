@@ -157,12 +157,11 @@ template <class T> Stored<T> stored(std::remove_reference_t<T> &argument)
 }
 template <class... Params> struct CallWithBytes {
     void (*kernel)(std::conditional_t<by_address<Params>, const void *, Params>...);
-    __attribute__((no_sanitize("undefined"))) // clang's check of the function's type
-    void
-    operator()(Stored<Params>... s) const
+    // Each thread has its own. Clang's sanitizer would compare the function's type.
+    __attribute__((no_sanitize("undefined"))) void operator()(Stored<Params>... s) const
     {
         kernel(s...);
-    } // a thread's own
+    }
 };
 
 // Where the kernel is one function, its parameter types convert the arguments, as in a call.

@@ -35,14 +35,12 @@ struct thread_block : thread_group {
 inline thread_block this_thread_block() { return {}; }
 
 struct grid_group {
-    static dim3 group_dim() { return gridDim; }
     static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
     static unsigned long long size() { return num_blocks() * cuda_cpu::block.count; }
     static unsigned long long thread_rank()
     {
-        return (blockIdx.x + gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z)) *
-                   cuda_cpu::block.count +
-               cuda_cpu::linear_index();
+        auto block = blockIdx.x + gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
+        return block * cuda_cpu::block.count + cuda_cpu::linear_index();
     }
     template <class T = int> static void sync()
     {
