@@ -459,6 +459,21 @@ def test_rewriting_keeps_every_line_where_it_was(tmp_path):
     assert "int last = 9;" in result.out and "h + 3" in result.out
 
 
+def test_queries_of_older_programs(tmp_path):
+    source = small(tmp_path, """#include <cstdio>
+int main()
+{
+    cudaDeviceProp p;
+    cudaSharedMemConfig banks;
+    cudaDeviceSetSharedMemConfig(cudaSharedMemBankSizeEightByte);
+    printf("%d ", cudaGetDeviceProperties(&p, 0) + cudaDeviceGetSharedMemConfig(&banks));
+    printf("%d %d %d\\n", p.deviceOverlap, p.clockRate, banks == cudaSharedMemBankSizeFourByte);
+}
+""")
+    compile_cpu(source, tmp_path / "a")
+    assert run_command([tmp_path / "a"]).out == "0 1 0 1\n"
+
+
 @pytest.mark.parametrize("code,said", [
     ("cudaThreadSynchronize();", "cudaDeviceSynchronize"), ("cudaBindTexture(0, 0, 0, 0);", "cudaCreateTextureObject"),
     ("cudaMemcpy3D(nullptr);", "cudaMemcpy3D"), ("cudaLaunchCooperativeKernel(0, 1, 1, 0);", "cudaLaunchCooperativeKernel")])

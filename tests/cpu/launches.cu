@@ -159,12 +159,13 @@ int main()
         Counted counted(7);
         by_bytes<<<1, 32>>>(d, counted, *base);
     }
-    EXPECT(first() == 107 && Counted::copies == 1 && Counted::ends == 2);
+    int copies = Counted::copies;
+    EXPECT(first() == 107 && copies < 32 && Counted::ends == copies + 1);
     Counted again(8);
     void *bytes[] = {&x, &again, &base};
     OK(cudaLaunchKernel((const void *)by_bytes, dim3(1), dim3(32), bytes, 0, 0));
     OK(cudaMemcpy(&value, d + 31, sizeof value, cudaMemcpyDeviceToHost));
-    EXPECT(value == 139 && Counted::copies == 1);
+    EXPECT(value == 139 && Counted::copies == copies);
     value = 18;
     OK(cudaFree(base));
     set<<<1, 32>>>(d, 18);
