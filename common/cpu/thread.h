@@ -137,7 +137,8 @@ template <class Call> struct Launcher {
 template <class T>
 constexpr bool by_address = std::is_reference_v<T> ||
                             (std::is_class_v<T> && !(std::is_trivially_copy_constructible_v<T> &&
-                                                     std::is_trivially_move_constructible_v<T>));
+                                                     (std::is_trivially_move_constructible_v<T> ||
+                                                      !std::is_move_constructible_v<T>)));
 template <class T> struct Bytes {
     alignas(T) char bytes[sizeof(T)];
     operator const void *() const { return bytes; }
