@@ -459,6 +459,21 @@ def test_rewriting_keeps_every_line_where_it_was(tmp_path):
     assert "int last = 9;" in result.out and "h + 3" in result.out
 
 
+def test_queries_of_older_programs(tmp_path):
+    source = small(tmp_path, """#include <cstdio>
+int main()
+{
+    cudaDeviceProp p;
+    cudaSharedMemConfig banks;
+    cudaDeviceSetSharedMemConfig(cudaSharedMemBankSizeEightByte);
+    printf("%d ", cudaGetDeviceProperties(&p, 0) + cudaDeviceGetSharedMemConfig(&banks));
+    printf("%d %d %d\\n", p.deviceOverlap, p.clockRate, banks == cudaSharedMemBankSizeFourByte);
+}
+""")
+    compile_cpu(source, tmp_path / "a")
+    assert run_command([tmp_path / "a"]).out == "0 1 0 1\n"
+
+
 @pytest.mark.parametrize("code,said", [
     ("cudaThreadSynchronize();", "cudaDeviceSynchronize"), ("cudaBindTexture(0, 0, 0, 0);", "cudaCreateTextureObject"),
     ("cudaMemcpy3D(nullptr);", "cudaMemcpy3D"), ("cudaLaunchCooperativeKernel(0, 1, 1, 0);", "cudaLaunchCooperativeKernel")])
@@ -472,7 +487,8 @@ def test_what_is_missing_fails_by_name(code, said, tmp_path):
     ("__global__ void k(int *x) { int y; asm(\"add.s32 %0, %1, 3;\" : \"=r\"(y) : \"r\"(*x)); *x = y; }", "add.s32"),
     ("__global__ void k() { __shared__ int x = 3; }", "initial value"), ("__global__ void k() { __shared__ int x[20000]; x[0] = 1; }", "48 KiB"),
     ("#include <thrust/device_vector.h>", "thrust"), ("#include <cublas_v2.h>", "cublas_v2.h"),
-    ("#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_grid(); }", "this_grid")])
+    ("#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_grid().sync(); }", "this_grid"),
+    ("__global__ void k(int) {}\n__global__ void l() { if (threadIdx.x == 0) k<<<1, 1>>>(1); }", "a kernel cannot launch a kernel")])
 def test_what_is_missing_in_kernels_fails_by_name(code, said, tmp_path):
     source = small(tmp_path, code + "\nint main() { return 0; }\n" + ("void f(int *x) { k<<<1, 1>>>(x); }\n" if "k(int *x)" in code else ""))
     result = run_command([NVCC_CPU, source, "-o", tmp_path / "a"])

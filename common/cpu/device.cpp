@@ -34,6 +34,11 @@ API(cudaSetDevice, 0, (int device), (device))
 // Hints, which change nothing here.
 API(cudaSetDeviceFlags, 0, (unsigned flags), (flags)) { return cudaSuccess; }
 API(cudaDeviceSetCacheConfig, 0, (cudaFuncCache config), (config)) { return cudaSuccess; }
+API(cudaDeviceGetSharedMemConfig, 0, (cudaSharedMemConfig *config), (config))
+{
+    return give(config, cudaSharedMemBankSizeFourByte);
+}
+API(cudaDeviceSetSharedMemConfig, 0, (cudaSharedMemConfig config), (config)) { return cudaSuccess; }
 API(cudaFuncSetCacheConfig, 0, (Kernel k, cudaFuncCache config), (k, config))
 {
     return cudaSuccess;
@@ -77,7 +82,6 @@ API(cudaDeviceCanAccessPeer, 0, (int *can, int device, int peer), (can, device, 
     if (check_device(device) || check_device(peer)) return cudaErrorInvalidDevice;
     return give(can, 0);
 }
-
 API(cudaDeviceGetPCIBusId, QUERY, (char *id, int length, int device), (id, length, device))
 {
     if (check_device(device)) return cudaErrorInvalidDevice;

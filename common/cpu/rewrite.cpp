@@ -214,6 +214,8 @@ static int end_of_configuration(int i)
     throw NotFound();
 }
 
+static int kernel_end = 0; // of the last __global__ function with a body
+
 static void rewrite_launch(int open)
 {
     int start = start_of_kernel(open), close = end_of_configuration(open + 1);
@@ -221,6 +223,9 @@ static void rewrite_launch(int open)
     blank(start, open + 1);
     blank(close, close + 3);
     tokens[start].out = "::cuda_cpu::launcher(::cuda_cpu::configure(";
+    if (start < kernel_end)
+        tokens[start].before +=
+            "static_assert(false, \"a kernel cannot launch a kernel on the CPU backend\"); ";
     tokens[close].out = fill(
         "), R\"cuda_cpu($0)cuda_cpu\", "
         "[=](auto cuda_cpu_find) -> decltype(cuda_cpu_find($0)) { return cuda_cpu_find($0); }, "
@@ -373,6 +378,7 @@ static void rewrite_qualifier(int keyword)
     bool defined = is(body, "{"), registers = !in_function && !is(start, "template");
     if (defined) declare_shared(open, body);
     if (registers && defined && is(keyword, "__global__")) register_kernel(start, open, body);
+    if (defined && is(keyword, "__global__")) kernel_end = partner(body);
     if (registers && !open) register_variables(start, keyword);
 }
 

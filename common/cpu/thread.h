@@ -132,10 +132,51 @@ template <class Call> struct Launcher {
     }
 };
 
+// A GPU gets an argument's bytes: no copy constructor or destructor of its class runs in a kernel. Neither here: to the
+// function, such an argument is an address, like a reference (Itanium C++ ABI), and what it refers to is the caller's.
+template <class T>
+constexpr bool by_address = std::is_reference_v<T> ||
+                            (std::is_class_v<T> && !(std::is_trivially_copy_constructible_v<T> &&
+                                                     (std::is_trivially_move_constructible_v<T> ||
+                                                      !std::is_move_constructible_v<T>)));
+template <class T> struct Bytes {
+    alignas(T) char bytes[sizeof(T)];
+    operator const void *() const { return bytes; }
+};
+
+template <class T>
+using Stored = std::conditional_t<
+    !by_address<T>, T,
+    std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T> *, Bytes<T>>>;
+
+template <class T> Stored<T> stored(std::remove_reference_t<T> &argument)
+{
+    if constexpr (std::is_reference_v<T>)
+        return &argument;
+    else
+        return *(const Stored<T> *)&argument;
+}
+template <class... Params> struct CallWithBytes {
+    void (*kernel)(std::conditional_t<by_address<Params>, const void *, Params>...);
+    // Each thread has its own. Clang's sanitizer would compare the function's type.
+    __attribute__((no_sanitize("undefined"))) void operator()(Stored<Params>... s) const
+    {
+        kernel(s...);
+    }
+};
+
 // Where the kernel is one function, its parameter types convert the arguments, as in a call.
 template <class Call, class... Params> struct TypedLauncher {
     Launcher<Call> launcher;
-    void operator()(Params... args) const { launcher(args...); }
+    void operator()(Params... args) const
+    {
+        using Bytewise = CallWithBytes<Params...>;
+        const Launch &l = launcher.configured;
+        if constexpr ((by_address<Params> || ...))
+            Launcher<Bytewise>{l, {(decltype(Bytewise::kernel))l.kernel}}(stored<Params>(args)...);
+        else
+            launcher(args...);
+    }
     template <class... Args> // fewer of them: the rest are default arguments
     std::enable_if_t<(sizeof...(Args) < sizeof...(Params))> operator()(Args... args) const
     {
@@ -175,9 +216,9 @@ struct KernelEntry {
         : address((const void *)kernel), name(kernel_name), most_threads(bound)
     {
         launch = [](Launch l, void **argument) {
-            using Kernel = void (*)(Params...);
-            std::apply(Launcher<Kernel>{l, (Kernel)l.kernel},
-                       std::tuple<Params...>{*(Params *)*argument++...});
+            using Call = CallWithBytes<Params...>;
+            std::apply(Launcher<Call>{l, {(decltype(Call::kernel))l.kernel}},
+                       std::tuple<Stored<Params>...>{*(Stored<Params> *)*argument++...});
         };
         register_kernel(this);
     }

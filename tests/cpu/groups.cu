@@ -37,6 +37,12 @@ __global__ void tile_sums(int *out)
         out[tile.meta_group_rank()] = sum + 1000 * tile.any(threadIdx.x == 9);
 }
 
+__global__ void whole_grid(unsigned *out)
+{
+    auto grid = cg::this_grid();
+    out[grid.thread_rank()] = grid.size() - grid.thread_rank();
+}
+
 __global__ void staged(const int *in, int *out)
 {
     __shared__ __align__(16) int stage[2][4 * 32];
@@ -86,6 +92,9 @@ int main()
     block_sum<<<1, 128>>>(d);
     OK(cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost));
     EXPECT(h[0] == 127 * 64);
+    whole_grid<<<dim3(2, 2), dim3(8, 4)>>>((unsigned *)d);
+    OK(cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost));
+    EXPECT(h[0] == 128 && h[37] == 91 && h[127] == 1);
     tile_sums<<<1, 64>>>(d);
     OK(cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost));
     for (int i = 0; i < 8; i++)

@@ -34,6 +34,21 @@ static __global__ void by_value(int *x, int3 v, bool negate)
     x[threadIdx.x] = (v.x + v.y * v.z) * (negate ? -1 : 1);
 }
 
+// A GPU gets the bytes of `counted`: the copies and the ends that C++ counts are the host's.
+struct Counted {
+    int v;
+    static int copies, ends;
+    Counted(int x) : v(x) {}
+    Counted(const Counted &other) : v(other.v) { copies++; }
+    ~Counted() { ends++; }
+};
+int Counted::copies, Counted::ends;
+__global__ void by_bytes(int *x, Counted counted, int &base)
+{
+    counted.v += threadIdx.x; // its own
+    x[threadIdx.x] = counted.v + base;
+}
+
 namespace outer
 {
 namespace inner
@@ -136,6 +151,24 @@ int main()
     void *arguments[] = {&x, &value};
     OK(cudaLaunchKernel((const void *)set, dim3(1), dim3(32), arguments, 0, 0));
     EXPECT(first() == 18);
+
+    int *base;
+    OK(cudaMallocManaged(&base, sizeof *base));
+    *base = 100;
+    {
+        Counted counted(7);
+        by_bytes<<<1, 32>>>(d, counted, *base);
+    }
+    int copies = Counted::copies;
+    EXPECT(first() == 107 && copies < 32 && Counted::ends == copies + 1);
+    Counted again(8);
+    void *bytes[] = {&x, &again, &base};
+    OK(cudaLaunchKernel((const void *)by_bytes, dim3(1), dim3(32), bytes, 0, 0));
+    OK(cudaMemcpy(&value, d + 31, sizeof value, cudaMemcpyDeviceToHost));
+    EXPECT(value == 139 && Counted::copies == copies);
+    value = 18;
+    OK(cudaFree(base));
+    set<<<1, 32>>>(d, 18);
 
     // Not launches.
     const char *text = "set<<<1, 32>>>(d, 99)",

@@ -1,4 +1,4 @@
-// Cooperative groups: the block, and tiles of up to 32 threads. Groups that span blocks are not on the CPU backend.
+// Cooperative groups: the block, and tiles of up to 32 threads. The grid only has numbers: its blocks cannot wait.
 #pragma once
 #pragma GCC system_header
 #include "cuda_runtime.h"
@@ -33,6 +33,21 @@ struct thread_block : thread_group {
     static dim3 dim_threads() { return blockDim; }
 };
 inline thread_block this_thread_block() { return {}; }
+
+struct grid_group {
+    static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
+    static unsigned long long size() { return num_blocks() * cuda_cpu::block.count; }
+    static unsigned long long thread_rank()
+    {
+        auto block = blockIdx.x + gridDim.x * (blockIdx.y + 1ull * gridDim.y * blockIdx.z);
+        return block * cuda_cpu::block.count + cuda_cpu::linear_index();
+    }
+    template <class T = int> static void sync()
+    {
+        static_assert(sizeof(T) == 0, "sync() of this_grid() is not on the CPU backend");
+    }
+};
+inline grid_group this_grid() { return {}; }
 
 #define CUDA_CPU_SHUFFLE(name)                                                                     \
     template <class T> T name(T value, int lane, CUDA_CPU_HERE) const                              \
