@@ -262,6 +262,22 @@ def test_static_objects_use_the_device_before_and_after_main(tmp_path):
     assert run_command([tmp_path / "a"], env={"CUDA_CPU_LEAKCHECK": 1}).out == "7 0\n"
 
 
+def test_devices_copy_to_each_other_but_have_no_peer_access(tmp_path):
+    source = small(tmp_path, """#include <cstdio>
+        int main() {
+            int *a, *b, h = 7;
+            cudaMalloc(&a, 4); cudaMemcpy(a, &h, 4, cudaMemcpyHostToDevice); h = 0;
+            cudaSetDevice(1); cudaMalloc(&b, 4);
+            printf("%d %d ", cudaMemcpyPeer(b, 1, a, 0, 4), cudaMemcpyPeer(b, 2, a, 0, 4));
+            cudaMemcpy(&h, b, 4, cudaMemcpyDeviceToHost); printf("%d ", h);
+            printf("%s %s", cudaGetErrorName(cudaDeviceEnablePeerAccess(0, 0)), cudaGetErrorName(cudaDeviceEnablePeerAccess(2, 0)));
+            printf(" %s", cudaGetErrorName(cudaDeviceDisablePeerAccess(0)));
+        }""")
+    compile_cpu(source, tmp_path / "a")
+    assert run_command([tmp_path / "a"], env={"CUDA_CPU_DEVICES": 2}).out.split() == \
+        ["0", "101", "7", "cudaErrorPeerAccessUnsupported", "cudaErrorInvalidDevice", "cudaErrorPeerAccessNotEnabled"]
+
+
 # ---- finding bugs
 
 @pytest.mark.parametrize("bug,kind,mark", [("past", "heap-buffer-overflow", "past"), ("shared", "heap-buffer-overflow", "shared"),
