@@ -425,6 +425,18 @@ def test_it_says_what_it_is():
     assert run_command([NVCC_CPU]).code != 0
 
 
+def test_code_for_one_architecture_does_not_vanish_unsaid(tmp_path):
+    source = small(tmp_path, "__global__ void k(int *x)\n{\n#if __CUDA_ARCH__ >= 600\n    *x = 1;\n#endif\n}\n#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 600\n"
+                   "int one = 1;\n#endif\nint main() { return one - 1; }\n")
+    result = compile_cpu(source, tmp_path / "a", "-w")
+    assert result.err == f"{source}:3: warning: __CUDA_ARCH__ is not defined here, so this is false\n"
+
+
+def test_helper_headers_see_that_the_runtime_is_there(tmp_path):
+    """NVIDIA's helper_cuda.h defines its macros only after cuda_runtime.h and driver_types.h, by their guards."""
+    compile_cpu(small(tmp_path, "#if !defined(__CUDA_RUNTIME_H__) || !defined(__DRIVER_TYPES_H__)\n#error neither\n#endif\nint main() {}\n"), tmp_path / "a")
+
+
 def test_several_files_objects_and_headers(tmp_path):
     folder = tmp_path / "a path with spaces"
     folder.mkdir()
