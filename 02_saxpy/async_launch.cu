@@ -100,8 +100,7 @@ int main(int argc, char **argv)
         OPTION_END,
     };
     lesson_begin(argc, argv, "02_saxpy/async_launch", "a launch does not wait", options);
-    long long khz = device_attribute(cudaDevAttrClockRate); // 0 on the CPU backend: take 1 GHz
-    long long cycles = ms * (khz ? khz : 1000000);
+    long long cycles = (long long)ms * device_attribute(cudaDevAttrClockRate); // in kHz
     int *d_value, h_value = 0;
     CUDA_CHECK(cudaMalloc(&d_value, sizeof(*d_value)));
     POISON_DEVICE(d_value, sizeof(*d_value));

@@ -262,6 +262,22 @@ def test_static_objects_use_the_device_before_and_after_main(tmp_path):
     assert run_command([tmp_path / "a"], env={"CUDA_CPU_LEAKCHECK": 1}).out == "7 0\n"
 
 
+def test_devices_copy_to_each_other_but_have_no_peer_access(tmp_path):
+    source = small(tmp_path, """#include <cstdio>
+        int main() {
+            int *a, *b, h = 7;
+            cudaMalloc(&a, 4); cudaMemcpy(a, &h, 4, cudaMemcpyHostToDevice); h = 0;
+            cudaSetDevice(1); cudaMalloc(&b, 4);
+            printf("%d %d ", cudaMemcpyPeer(b, 1, a, 0, 4), cudaMemcpyPeer(b, 2, a, 0, 4));
+            cudaMemcpy(&h, b, 4, cudaMemcpyDeviceToHost); printf("%d ", h);
+            printf("%s %s", cudaGetErrorName(cudaDeviceEnablePeerAccess(0, 0)), cudaGetErrorName(cudaDeviceEnablePeerAccess(2, 0)));
+            printf(" %s", cudaGetErrorName(cudaDeviceDisablePeerAccess(0)));
+        }""")
+    compile_cpu(source, tmp_path / "a")
+    assert run_command([tmp_path / "a"], env={"CUDA_CPU_DEVICES": 2}).out.split() == \
+        ["0", "101", "7", "cudaErrorPeerAccessUnsupported", "cudaErrorInvalidDevice", "cudaErrorPeerAccessNotEnabled"]
+
+
 # ---- finding bugs
 
 @pytest.mark.parametrize("bug,kind,mark", [("past", "heap-buffer-overflow", "past"), ("shared", "heap-buffer-overflow", "shared"),
@@ -409,6 +425,18 @@ def test_it_says_what_it_is():
     assert run_command([NVCC_CPU]).code != 0
 
 
+def test_code_for_one_architecture_does_not_vanish_unsaid(tmp_path):
+    source = small(tmp_path, "__global__ void k(int *x)\n{\n#if __CUDA_ARCH__ >= 600\n    *x = 1;\n#endif\n}\n#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 600\n"
+                   "int one = 1;\n#endif\nint main() { return one - 1; }\n")
+    result = compile_cpu(source, tmp_path / "a", "-w")
+    assert result.err == f"{source}:3: warning: __CUDA_ARCH__ is not defined here, so this is false\n"
+
+
+def test_helper_headers_see_that_the_runtime_is_there(tmp_path):
+    """NVIDIA's helper_cuda.h defines its macros only after cuda_runtime.h and driver_types.h, by their guards."""
+    compile_cpu(small(tmp_path, "#if !defined(__CUDA_RUNTIME_H__) || !defined(__DRIVER_TYPES_H__)\n#error neither\n#endif\nint main() {}\n"), tmp_path / "a")
+
+
 def test_several_files_objects_and_headers(tmp_path):
     folder = tmp_path / "a path with spaces"
     folder.mkdir()
@@ -471,7 +499,7 @@ int main()
 }
 """)
     compile_cpu(source, tmp_path / "a")
-    assert run_command([tmp_path / "a"]).out == "0 1 0 1\n"
+    assert run_command([tmp_path / "a"]).out == "0 1 1000000 1\n"
 
 
 @pytest.mark.parametrize("code,said", [

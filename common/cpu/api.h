@@ -53,6 +53,8 @@ cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config);
 cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig *config);
 cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
 cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaRuntimeGetVersion(int *version);
@@ -72,8 +74,11 @@ cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaHostRegister(void *p, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *p);
 cudaError_t cudaHostGetDevicePointer(cuda_cpu::Out device, void *host, unsigned flags);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *p);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 CUDA_CPU_PAIR(cudaMemcpy, void *dst, const void *src, size_t size, cudaMemcpyKind kind)
+CUDA_CPU_PAIR(cudaMemcpyPeer, void *dst, int dst_device, const void *src, int src_device,
+              size_t size)
 CUDA_CPU_PAIR(cudaMemcpy2D, void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
               size_t height, cudaMemcpyKind kind)
 CUDA_CPU_PAIR(cudaMemset, void *p, int value, size_t size)

@@ -82,6 +82,17 @@ API(cudaDeviceCanAccessPeer, 0, (int *can, int device, int peer), (can, device, 
     if (check_device(device) || check_device(peer)) return cudaErrorInvalidDevice;
     return give(can, 0);
 }
+
+API(cudaDeviceEnablePeerAccess, 0, (int peer, unsigned flags), (peer, flags))
+{
+    return check_device(peer) ? cudaErrorInvalidDevice : cudaErrorPeerAccessUnsupported;
+}
+
+API(cudaDeviceDisablePeerAccess, 0, (int peer), (peer))
+{
+    return check_device(peer) ? cudaErrorInvalidDevice : cudaErrorPeerAccessNotEnabled;
+}
+
 API(cudaDeviceGetPCIBusId, QUERY, (char *id, int length, int device), (id, length, device))
 {
     if (check_device(device)) return cudaErrorInvalidDevice;

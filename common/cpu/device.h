@@ -100,15 +100,11 @@ void __nanosleep(unsigned ns);
 inline void __trap() { cuda_cpu::trap(); }
 // clang-format on
 
-inline long long clock64()
+inline long long clock64() // in nanoseconds: clockRate says 1 GHz
 {
-#if defined(__x86_64__)
-    return (long long)__builtin_ia32_rdtsc();
-#else
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000000LL + t.tv_nsec;
-#endif
 }
 
 // ---- Atomics ----
@@ -155,3 +151,14 @@ T atomicCAS(T *p, std::common_type_t<Only> compare, std::common_type_t<Only> v)
     __atomic_compare_exchange_n(p, &compare, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return compare;
 }
+
+// Atomic only among the threads of a block, or with the host too: all of the above are both.
+#define CUDA_CPU_SCOPED(name)                                                                      \
+    template <class T, class... V> T name##_block(T *p, V... v) { return name(p, v...); }          \
+    template <class T, class... V> T name##_system(T *p, V... v) { return name(p, v...); }
+// clang-format off
+CUDA_CPU_SCOPED(atomicAdd) CUDA_CPU_SCOPED(atomicSub) CUDA_CPU_SCOPED(atomicExch)
+CUDA_CPU_SCOPED(atomicMin) CUDA_CPU_SCOPED(atomicMax) CUDA_CPU_SCOPED(atomicInc)
+CUDA_CPU_SCOPED(atomicAnd) CUDA_CPU_SCOPED(atomicOr)  CUDA_CPU_SCOPED(atomicXor)
+CUDA_CPU_SCOPED(atomicDec) CUDA_CPU_SCOPED(atomicCAS)
+    // clang-format on

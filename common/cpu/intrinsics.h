@@ -23,6 +23,8 @@
 CUDA_CPU_MINMAX_INTEGER(int, unsigned)
 CUDA_CPU_MINMAX_INTEGER(long, unsigned long)
 CUDA_CPU_MINMAX_INTEGER(long long, unsigned long long)
+inline unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+inline unsigned umax(unsigned a, unsigned b) { return max(a, b); }
 CUDA_CPU_MINMAX_FLOAT(float, float, float, f)  CUDA_CPU_MINMAX_FLOAT(double, double, double, )
 CUDA_CPU_MINMAX_FLOAT(double, float, double, ) CUDA_CPU_MINMAX_FLOAT(double, double, float, )
 

@@ -66,6 +66,18 @@ API(cudaHostGetDevicePointer, 0, (Out device_pointer, void *host, unsigned flags
     return give(device_pointer.p, host);
 }
 
+API(cudaPointerGetAttributes, 0, (cudaPointerAttributes * attributes, const void *p), (attributes, p))
+{
+    auto a = find(p);
+    void *q = (void *)p;
+    if (a == allocations.end() && !find_symbol(p))
+        return give(attributes, {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, q});
+    Owner owner = a == allocations.end() ? DEVICE : a->second.owner;
+    if (owner == DEVICE) return give(attributes, {cudaMemoryTypeDevice, 0, q, nullptr});
+    return give(attributes,
+                {owner == MANAGED ? cudaMemoryTypeManaged : cudaMemoryTypeHost, 0, q, q});
+}
+
 API(cudaMemGetInfo, 0, (size_t *free, size_t *total), (free, total))
 {
     if (total) *total = settings().memory;
@@ -79,6 +91,16 @@ API_PAIR(cudaMemcpy, SYNC | NO_CAPTURE,
          (void *dst, const void *src, size_t size, cudaMemcpyKind kind), (dst, src, size, kind))
 {
     return copy_2d(dst, size, src, size, size, 1, kind);
+}
+
+API_PAIR(cudaMemcpyPeer, SYNC | NO_CAPTURE,
+         (void *dst, int dst_device, const void *src, int src_device, size_t size),
+         (dst, dst_device, src, src_device, size))
+{
+    const int n = settings().devices;
+    if (dst_device < 0 || dst_device >= n || src_device < 0 || src_device >= n)
+        return cudaErrorInvalidDevice;
+    return copy_2d(dst, size, src, size, size, 1, cudaMemcpyDeviceToDevice);
 }
 
 API_PAIR(cudaMemcpy2D, SYNC | NO_CAPTURE,

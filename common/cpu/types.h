@@ -40,9 +40,9 @@ enum { cudaHostAllocDefault, cudaHostAllocPortable, cudaHostAllocMapped,
 enum { cudaHostRegisterDefault, cudaHostRegisterPortable, cudaHostRegisterMapped };
 enum { cudaMemAttachGlobal = 1, cudaMemAttachHost };
 enum { cudaDeviceScheduleAuto, cudaDeviceScheduleSpin, cudaDeviceScheduleYield,
-       cudaDeviceScheduleBlockingSync = 4, cudaDeviceMapHost = 8 };
+       cudaDeviceScheduleBlockingSync = 4, cudaDeviceBlockingSync = 4, cudaDeviceMapHost = 8 };
 enum { cudaArrayDefault };
-enum { cudaCpuDeviceId = -1 };
+enum { cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2 };
 enum { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxL1 = 0,
        cudaSharedmemCarveoutMaxShared = 100 };
 
@@ -54,6 +54,8 @@ enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseUnsetReadMo
 enum cudaMemLocationType { cudaMemLocationTypeInvalid, cudaMemLocationTypeDevice,
                            cudaMemLocationTypeHost, cudaMemLocationTypeHostNuma,
                            cudaMemLocationTypeHostNumaCurrent };
+enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice,
+                      cudaMemoryTypeManaged };
 enum cudaMemAllocationType { cudaMemAllocationTypeInvalid, cudaMemAllocationTypePinned };
 enum cudaMemAllocationHandleType { cudaMemHandleTypeNone };
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4, cudaMemPoolAttrReservedMemCurrent = 5,
@@ -107,6 +109,11 @@ struct cudaFuncAttributes {
     size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
     int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA;
     int maxDynamicSharedSizeBytes, preferredShmemCarveout;
+};
+struct cudaPointerAttributes {
+    cudaMemoryType type;
+    int device;
+    void *devicePointer, *hostPointer;
 };
 struct cudaMemLocation {
     cudaMemLocationType type;

@@ -75,6 +75,19 @@ int main()
     increment<<<1, 128>>>(managed, N);
     OK(cudaDeviceSynchronize());
     EXPECT(pinned[50] == 51 && managed[50] == 51);
+
+    // What a pointer points to: also into the middle, at a symbol, at what CUDA knows nothing of.
+    cudaPointerAttributes about;
+    OK(cudaPointerGetAttributes(&about, pinned + 1));
+    EXPECT(about.type == cudaMemoryTypeHost && about.hostPointer == pinned + 1);
+    OK(cudaPointerGetAttributes(&about, managed + 1));
+    EXPECT(about.type == cudaMemoryTypeManaged && about.devicePointer == managed + 1);
+    OK(cudaGetSymbolAddress((void **)&mapped, table));
+    OK(cudaPointerGetAttributes(&about, mapped));
+    EXPECT(about.type == cudaMemoryTypeDevice && about.device == 0 &&
+           about.devicePointer == mapped);
+    OK(cudaPointerGetAttributes(&about, h));
+    EXPECT(about.type == cudaMemoryTypeUnregistered && about.devicePointer == nullptr);
     OK(cudaFreeHost(pinned));
     OK(cudaFree(managed));
 

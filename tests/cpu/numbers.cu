@@ -1,4 +1,5 @@
 // Atomics, integer and float intrinsics, conversions, half.
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <cuda_fp16.h>
@@ -10,6 +11,7 @@ struct Cells {
     unsigned long long l[8];
     float f[2];
     double d;
+    unsigned of_block[8][10];
 };
 
 __global__ void atomics(Cells *c)
@@ -17,7 +19,7 @@ __global__ void atomics(Cells *c)
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     atomicAdd(&c->i[0], t);
     atomicSub(&c->i[1], 2);
-    atomicMin(&c->i[2], 500 - t);
+    atomicMin_system(&c->i[2], 500 - t);
     atomicMax(&c->i[3], t - 500);
     atomicAnd(&c->i[4], ~(1 << t % 31));
     atomicOr(&c->i[5], 1 << t % 31);
@@ -33,7 +35,22 @@ __global__ void atomics(Cells *c)
     atomicMax(&c->l[1], (unsigned long long)t << 40);
     atomicAdd(&c->f[0], 0.5f);
     atomicExch(&c->f[1], 2.5f);
-    atomicAdd(&c->d, 0.25);
+    atomicAdd_system(&c->d, 0.25);
+
+    // Of a block's own: each has its cells.
+    unsigned *u = c->of_block[blockIdx.x];
+    atomicAdd_block(&u[0], 1), atomicSub_block(&u[1], 1), atomicXor_block(&u[2], threadIdx.x);
+    atomicInc_block(&u[3], 99), atomicDec_block(&u[4], 99), atomicOr_block(&u[5], threadIdx.x);
+    if (atomicExch_block(&u[6], 1) == 0 && atomicCAS_system(&u[7], 0, 1) == 0)
+        atomicMax_block(&u[8], 6u), atomicAnd_block(&u[9], 5u);
+}
+
+// For two milliseconds, as measured by the rate that the device says its clock has.
+__global__ void wait_by_the_clock(int khz)
+{
+    long long start = clock64();
+    while (clock64() - start < 2ll * khz)
+        ;
 }
 
 __global__ void integers(unsigned *o)
@@ -50,7 +67,8 @@ __global__ void integers(unsigned *o)
     o[21] = __double2int_rn(-3.5);
     o[22] = __float2uint_rn(-1.0f), o[23] = __double2hiint(1.0),
     o[24] = (unsigned)__umul64hi(~0ull, 16), o[25] = __funnelshift_r(2, 1, 1);
-    o[26] = __float2int_rn(NAN), o[27] = __clz(0), o[28] = __ffs(0);
+    o[26] = __float2int_rn(NAN), o[27] = __clz(0), o[28] = __ffs(0), o[29] = umin(3, ~0u),
+    o[30] = umax(3, ~0u);
 }
 
 __global__ void floats(float *o)
@@ -79,8 +97,10 @@ int main()
            h.i[7] != 0);
     printf("%u %u %u %u %u %u\n", h.u[0], h.u[1], h.u[2], h.u[3], h.u[4], h.u[7]);
     printf("%llx %llx %g %g %g\n", h.l[0], h.l[1], h.f[0], h.f[1], h.d);
+    for (unsigned x : h.of_block[7])
+        printf("%x ", x);
 
-    unsigned *u, hu[29];
+    unsigned *u, hu[31];
     OK(cudaMalloc(&u, sizeof hu));
     integers<<<1, 1>>>(u);
     OK(cudaMemcpy(hu, u, sizeof hu, cudaMemcpyDeviceToHost));
@@ -96,5 +116,12 @@ int main()
     OK(cudaFree(c));
     OK(cudaFree(u));
     OK(cudaFree(f));
+
+    int khz;
+    OK(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0));
+    auto start = std::chrono::steady_clock::now();
+    wait_by_the_clock<<<1, 1>>>(khz);
+    OK(cudaDeviceSynchronize());
+    EXPECT(khz > 0 && std::chrono::steady_clock::now() - start > std::chrono::microseconds(1900));
     return finish();
 }

@@ -6,6 +6,8 @@
 #error "the CPU backend's headers need C++17 or newer: compile C files that include them as C++"
 #endif
 #define CUDA_CPU_BACKEND 1
+#define __CUDA_RUNTIME_H__ // NVIDIA's helper_cuda.h has its macros only where these two are defined
+#define __DRIVER_TYPES_H__
 
 #include <assert.h>
 #include <stdio.h>
