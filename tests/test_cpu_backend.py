@@ -610,3 +610,10 @@ int main(int argc, char **)
     if kernel > 3 * loop and os.getloadavg()[0] > len(os.sched_getaffinity(0)):
         pytest.skip("the machine is busy: its processors are not the backend's alone")
     assert kernel <= 3 * loop, (kernel, loop)
+
+
+def test_the_backend_stays_small():
+    """5,050 lines in all, and each file read in one sitting: who adds something looks for what can go."""
+    files = [p for p in (ROOT / "common" / "cpu").rglob("*") if p.is_file()] + [NVCC_CPU]
+    lines = {p.name: len(p.read_text().splitlines()) for p in files}
+    assert len(files) > 30 and sum(lines.values()) <= 5050 and max(lines.values()) <= 500, lines
