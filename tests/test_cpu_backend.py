@@ -525,7 +525,7 @@ def test_what_is_missing_in_kernels_fails_by_name(code, said, tmp_path):
 
 # ---- out of the box
 
-TOOLS = ["bash", "env", "dirname", "readlink", "mktemp", "rm", "cat", "cksum", "tr", "mkdir", "mv", "basename", "head", "g++", "as", "ld", "ar"]
+TOOLS = ["bash", "env", "dirname", "readlink", "mktemp", "rm", "cat", "cksum", "grep", "tr", "mkdir", "mv", "basename", "head", "g++", "as", "ld", "ar"]
 
 
 def test_a_machine_with_only_gcc_is_enough(tmp_path):
