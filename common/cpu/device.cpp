@@ -7,11 +7,6 @@ using namespace cuda_cpu;
 
 static thread_local int current_device = 0;
 
-static cudaError_t check_device(int device)
-{
-    return device < 0 || device >= settings().devices ? cudaErrorInvalidDevice : cudaSuccess;
-}
-
 API(cudaGetDeviceCount, QUERY | NO_DEVICE, (int *count), (count)) // with an error it is 0
 {
     if (!count) return cudaErrorInvalidValue;

@@ -66,16 +66,15 @@ API(cudaHostGetDevicePointer, 0, (Out device_pointer, void *host, unsigned flags
     return give(device_pointer.p, host);
 }
 
-API(cudaPointerGetAttributes, 0, (cudaPointerAttributes * attributes, const void *p), (attributes, p))
+API(cudaPointerGetAttributes, 0, (cudaPointerAttributes * what, const void *p), (what, p))
 {
     auto a = find(p);
     void *q = (void *)p;
     if (a == allocations.end() && !find_symbol(p))
-        return give(attributes, {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, q});
+        return give(what, {cudaMemoryTypeUnregistered, cudaInvalidDeviceId, nullptr, q});
     Owner owner = a == allocations.end() ? DEVICE : a->second.owner;
-    if (owner == DEVICE) return give(attributes, {cudaMemoryTypeDevice, 0, q, nullptr});
-    return give(attributes,
-                {owner == MANAGED ? cudaMemoryTypeManaged : cudaMemoryTypeHost, 0, q, q});
+    if (owner == DEVICE) return give(what, {cudaMemoryTypeDevice, 0, q, nullptr});
+    return give(what, {owner == MANAGED ? cudaMemoryTypeManaged : cudaMemoryTypeHost, 0, q, q});
 }
 
 API(cudaMemGetInfo, 0, (size_t *free, size_t *total), (free, total))
@@ -97,9 +96,7 @@ API_PAIR(cudaMemcpyPeer, SYNC | NO_CAPTURE,
          (void *dst, int dst_device, const void *src, int src_device, size_t size),
          (dst, dst_device, src, src_device, size))
 {
-    const int n = settings().devices;
-    if (dst_device < 0 || dst_device >= n || src_device < 0 || src_device >= n)
-        return cudaErrorInvalidDevice;
+    if (check_device(dst_device) || check_device(src_device)) return cudaErrorInvalidDevice;
     return copy_2d(dst, size, src, size, size, 1, cudaMemcpyDeviceToDevice);
 }
 
@@ -166,8 +163,7 @@ API(cudaGetSymbolSize, 0, (size_t *size, Symbol symbol), (size, symbol))
 static cudaError_t check_managed(const void *p, size_t size, cudaMemLocation to)
 {
     auto a = find(p);
-    if (to.type == cudaMemLocationTypeDevice &&
-        (to.id < cudaCpuDeviceId || to.id >= settings().devices))
+    if (to.type == cudaMemLocationTypeDevice && to.id != cudaCpuDeviceId && check_device(to.id))
         return cudaErrorInvalidDevice;
     bool managed = a != allocations.end() && a->second.owner == MANAGED;
     return managed && valid_side(p, size, true) ? cudaSuccess : cudaErrorInvalidValue;
@@ -252,6 +248,6 @@ API(cudaMemPoolTrimTo, 0, (cudaMemPool_t pool, size_t keep), (pool, keep))
 
 API(cudaDeviceGetDefaultMemPool, 0, (cudaMemPool_t *pool, int device), (pool, device))
 {
-    if (device < 0 || device >= settings().devices) return cudaErrorInvalidDevice;
-    return give(pool, &default_pool);
+    cudaError_t error = check_device(device);
+    return error ? error : give(pool, &default_pool);
 }

@@ -376,9 +376,10 @@ static void rewrite_qualifier(int keyword)
     int start = start_of_declaration(keyword), open = open_of_parameters(keyword);
     int body = open ? partner(open) + 1 : 0;
     bool defined = is(body, "{"), registers = !in_function && !is(start, "template");
+    bool kernel = defined && is(keyword, "__global__");
     if (defined) declare_shared(open, body);
-    if (registers && defined && is(keyword, "__global__")) register_kernel(start, open, body);
-    if (defined && is(keyword, "__global__")) kernel_end = partner(body);
+    if (registers && kernel) register_kernel(start, open, body);
+    if (kernel) kernel_end = partner(body);
     if (registers && !open) register_variables(start, keyword);
 }
 

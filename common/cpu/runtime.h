@@ -135,6 +135,11 @@ struct ErrorState {
 extern ErrorState &state;
 extern thread_local cudaError_t last_error; // what cudaGetLastError gives
 
+inline cudaError_t check_device(int device)
+{
+    return device < 0 || device >= settings().devices ? cudaErrorInvalidDevice : cudaSuccess;
+}
+
 // launch.cpp, device_libc.cpp
 const int DEFAULT_SHARED = 48 << 10, MOST_SHARED = 227 << 10;
 struct Limits {

@@ -132,8 +132,9 @@ template <class Call> struct Launcher {
     }
 };
 
-// A GPU gets an argument's bytes: no copy constructor or destructor of its class runs in a kernel. Neither here: to the
-// function, such an argument is an address, like a reference (Itanium C++ ABI), and what it refers to is the caller's.
+// A GPU gets an argument's bytes: no copy constructor or destructor of its class runs in a kernel.
+// Neither here: to the function, such an argument is an address, like a reference (Itanium C++ ABI),
+// and what it refers to is the caller's.
 template <class T>
 constexpr bool by_address = std::is_reference_v<T> ||
                             (std::is_class_v<T> && !(std::is_trivially_copy_constructible_v<T> &&
@@ -158,6 +159,7 @@ template <class T> Stored<T> stored(std::remove_reference_t<T> &argument)
 }
 template <class... Params> struct CallWithBytes {
     void (*kernel)(std::conditional_t<by_address<Params>, const void *, Params>...);
+    CallWithBytes(const void *address) : kernel((decltype(kernel))address) {}
     // Each thread has its own. Clang's sanitizer would compare the function's type.
     __attribute__((no_sanitize("undefined"))) void operator()(Stored<Params>... s) const
     {
@@ -170,10 +172,9 @@ template <class Call, class... Params> struct TypedLauncher {
     Launcher<Call> launcher;
     void operator()(Params... args) const
     {
-        using Bytewise = CallWithBytes<Params...>;
         const Launch &l = launcher.configured;
         if constexpr ((by_address<Params> || ...))
-            Launcher<Bytewise>{l, {(decltype(Bytewise::kernel))l.kernel}}(stored<Params>(args)...);
+            Launcher<CallWithBytes<Params...>>{l, l.kernel}(stored<Params>(args)...);
         else
             launcher(args...);
     }
@@ -216,8 +217,7 @@ struct KernelEntry {
         : address((const void *)kernel), name(kernel_name), most_threads(bound)
     {
         launch = [](Launch l, void **argument) {
-            using Call = CallWithBytes<Params...>;
-            std::apply(Launcher<Call>{l, {(decltype(Call::kernel))l.kernel}},
+            std::apply(Launcher<CallWithBytes<Params...>>{l, l.kernel},
                        std::tuple<Stored<Params>...>{*(Stored<Params> *)*argument++...});
         };
         register_kernel(this);

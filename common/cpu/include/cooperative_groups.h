@@ -1,4 +1,5 @@
-// Cooperative groups: the block, and tiles of up to 32 threads. The grid only has numbers: its blocks cannot wait.
+// Cooperative groups: the block, and tiles of up to 32 threads. The grid only has numbers: its blocks
+// cannot wait.
 #pragma once
 #pragma GCC system_header
 #include "cuda_runtime.h"
